@@ -1,0 +1,47 @@
+# Every target that needs Python sets up .venv by itself. CI calls these targets and nothing else.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help venv lint check test demo bench docs clean
+
+help: ## Show what can be done here
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(STAMP) ## Set up .venv with slicewise and everything needed to work on it
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "slicewise needs Python 3.11 or newer; got $$($(PYTHON) --version 2>&1);" \
+			"try: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+check: lint ## Format, lint, types and the tests that need no JVM: under a minute
+	$(BIN)/python -m pytest -n 2 -q -m "not spark"
+
+test: lint ## Format, lint, types and all tests
+	$(BIN)/python -m pytest -n 2 -q
+
+demo: $(STAMP) ## Run the dashboard example
+	$(BIN)/python examples/dashboard.py
+
+bench: $(STAMP) ## Measure the engine; every answer is checked against the oracle
+	$(BIN)/python benchmarks/engine.py
+
+docs: ## List the documentation, with the title of each page
+	@find README.md CONTRIBUTING.md CHANGELOG.md docs -name '*.md' -size +0 | while read -r page; do \
+		printf '  %-32s %s\n' "$$page" "$$(sed -n 's/^# //p' "$$page" | head -n 1)"; \
+	done
+
+clean: ## Remove .venv, caches and everything built
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

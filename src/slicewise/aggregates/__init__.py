@@ -1,0 +1,84 @@
+"""Aggregates: what to compute over a window. The words of a query: ``sw.sum("v")``, ``sw.median("v")``.
+
+Every built-in aggregate is a class that is called with the name of a column, like the function of
+``pyspark.sql.functions`` of the same name; without a column it runs over single values (:mod:`slicewise.swag`).
+``AGGREGATES`` is the registry: tests, benchmarks and documentation pick aggregates up from there.
+"""
+
+from __future__ import annotations
+
+from slicewise.aggregates.arithmetic import Avg, Count, Sum
+from slicewise.aggregates.base import Aggregate, Monoid
+from slicewise.aggregates.holistic import CollectList, CollectSet, Concat
+from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
+from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
+from slicewise.aggregates.percentiles import Median, Percentile
+from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
+from slicewise.aggregates.user import aggregate
+from slicewise.aggregates.visual import M4
+
+__all__ = [
+    "AGGREGATES",
+    "Aggregate",
+    "Monoid",
+    "aggregate",
+    "avg",
+    "collect_list",
+    "collect_set",
+    "concat",
+    "count",
+    "first",
+    "geometric_mean",
+    "last",
+    "m4",
+    "max",
+    "max_by",
+    "max_count",
+    "median",
+    "min",
+    "min_by",
+    "min_count",
+    "percentile",
+    "product",
+    "range_",
+    "stddev",
+    "stddev_pop",
+    "sum",
+    "var_pop",
+    "variance",
+]
+
+count = Count
+sum = Sum
+product = Product
+avg = Avg
+geometric_mean = GeometricMean
+stddev = StdDev
+stddev_pop = StdDevPop
+variance = Variance
+var_pop = VarPop
+min = Min
+max = Max
+range_ = Range
+max_count = MaxCount
+min_count = MinCount
+max_by = MaxBy
+min_by = MinBy
+first = First
+last = Last
+collect_list = CollectList
+collect_set = CollectSet
+concat = Concat
+median = Median
+percentile = Percentile
+m4 = M4
+
+AGGREGATES: dict[str, type[Aggregate]] = {
+    cls.name: cls
+    for cls in (
+        *(Count, Sum, Product, Avg, GeometricMean, StdDev, StdDevPop, Variance, VarPop),
+        *(Min, Max, Range, MaxCount, MinCount, MaxBy, MinBy, First, Last),
+        *(CollectList, CollectSet, Concat, Median, Percentile, M4),
+    )
+}
+"""Every built-in aggregate by its public name."""

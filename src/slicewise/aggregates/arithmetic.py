@@ -1,0 +1,377 @@
+"""Arithmetic aggregates: count, sum and average.
+
+Partials of ``sum`` and ``avg`` are a total and how many values it holds, because Spark's sum of nothing is null, not 0.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates import exact
+from slicewise.aggregates.base import Aggregate, Monoid, Parts
+from slicewise.aggregates.checks import (
+    OneColumn,
+    need_numbers,
+    need_types,
+    present,
+    segment_lengths,
+)
+from slicewise.columns import Column
+from slicewise.errors import OverflowInWindowError
+
+__all__ = ["Avg", "Count", "Sum"]
+
+# Python's default context rounds decimals to 28 digits; Spark's have up to 38 and are summed exactly.
+_EXACT = decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP)
+
+_INT64 = np.dtype(np.int64)
+_FLOAT64 = np.dtype(np.float64)
+_OBJECT = np.dtype(object)
+
+
+class Count(OneColumn):
+    """How many rows, or how many values of a column that are not null.
+
+    Examples
+    --------
+    >>> Count(), Count("v"), Count("*")
+    (count(), count('v'), count())
+    >>> Count().bind().result
+    DataType(int64)
+    """
+
+    name = "count"
+    commutative = True
+    invertible = True
+    kind = "distributive"
+    identity = 0
+
+    def __init__(self, column: str | None = None) -> None:
+        super().__init__(None if column == "*" else column)
+
+    def lift(self, *values: Any) -> int:
+        return 1
+
+    def combine(self, a: int, b: int) -> int:
+        return a + b
+
+    def invert(self, a: int, b: int) -> int:
+        return a - b
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return pa.int64()
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        return CountMonoid(self, types)
+
+
+class CountMonoid(Monoid):
+    """Partials are plain int64 counts."""
+
+    result = pa.int64()
+    identity = (0,)
+    dtypes = (_INT64,)
+    exact = True
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        if columns and columns[0].valid is not None:
+            return (columns[0].valid.astype(np.int64),)
+        return (np.ones(len(times), np.int64),)
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        return (a[0] + b[0],)
+
+    def invert(self, a: Parts, b: Parts) -> Parts:
+        return (a[0] - b[0],)
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        return (np.add.reduceat(parts[0], starts),)
+
+    def scan(self, parts: Parts) -> Parts:
+        return (np.cumsum(parts[0]),)
+
+    def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        if columns and columns[0].valid is not None:
+            return self.fold(self.lift(columns, times), starts)
+        return (segment_lengths(starts, len(times)),)
+
+    def lower(self, parts: Parts) -> Column:
+        return Column(parts[0], self.result)
+
+
+class _Totals(OneColumn):
+    """Total and number of values: what sum and average share."""
+
+    commutative = True
+    invertible = True
+    identity = (0, 0)
+
+    def lift(self, *values: Any) -> tuple[Any, int]:
+        return values[0], 1
+
+    def combine(self, a: tuple[Any, int], b: tuple[Any, int]) -> tuple[Any, int]:
+        if not a[1]:
+            return b
+        if not b[1]:
+            return a
+        if isinstance(a[0], decimal.Decimal):
+            return _EXACT.add(a[0], b[0]), a[1] + b[1]
+        return a[0] + b[0], a[1] + b[1]
+
+    def invert(self, a: tuple[Any, int], b: tuple[Any, int]) -> tuple[Any, int]:
+        if not b[1]:
+            return a
+        if a[1] == b[1]:
+            return self.identity
+        if isinstance(a[0], decimal.Decimal):
+            return _EXACT.subtract(a[0], b[0]), a[1] - b[1]
+        return a[0] - b[0], a[1] - b[1]
+
+    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
+        """The results, from the two parts."""
+        raise NotImplementedError
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        raise NotImplementedError
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        need_types(self, types, 1)
+        need_numbers(self, types[0], durations=True)
+        if pa.types.is_floating(types[0]):
+            return FloatTotals(self, types)
+        if pa.types.is_decimal(types[0]):
+            return DecimalTotals(self, types)
+        return IntTotals(self, types)
+
+
+class Sum(_Totals):
+    """The sum of the values that are not null; null when there are none.
+
+    Integers of any width give a 64-bit integer, floats a double, ``decimal(p, s)`` a ``decimal(min(p + 10, 38), s)``,
+    as Spark's ``sum``. A window whose total does not fit raises :class:`~slicewise.errors.OverflowInWindowError`;
+    whether a total on the way there would have fitted does not matter.
+
+    Examples
+    --------
+    >>> Sum("v").bind(pa.int32()).result
+    DataType(int64)
+    >>> total = Sum()
+    >>> total.lower(total.combine(total.lift(2), total.lift(5)))
+    7
+    """
+
+    name = "sum"
+    kind = "distributive"
+
+    def lower(self, partial: tuple[Any, int]) -> Any:
+        return partial[0] if partial[1] else None
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        type_ = types[0]
+        if pa.types.is_decimal(type_):
+            return pa.decimal128(min(type_.precision + 10, 38), type_.scale)
+        if pa.types.is_duration(type_):
+            return type_
+        return pa.float64() if pa.types.is_floating(type_) else pa.int64()
+
+    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
+        result = self.result_type(*types)
+        if pa.types.is_decimal(result):
+            _check_digits(self, totals, result, result)
+        elif totals.dtype == object:
+            totals = exact.shrink(totals)
+            if totals.dtype == object:
+                worst = next(t for t in totals if not exact.INT64_MIN <= t <= exact.INT64_MAX)
+                raise _overflow(self, worst, "a 64-bit integer")
+        return Column(totals, result, present(counts))
+
+
+class Avg(_Totals):
+    """The mean of the values that are not null; null when there are none.
+
+    Integers and floats give a double, ``decimal(p, s)`` a ``decimal(p + 4, s + 4)`` of at most 38 digits, rounded half
+    up, as Spark's ``avg``. Integers are summed exactly and divided once.
+
+    Examples
+    --------
+    >>> mean = Avg("v")
+    >>> mean.lower(mean.combine(mean.lift(2), mean.lift(5)))
+    3.5
+    >>> mean.bind(pa.decimal128(10, 2)).result
+    Decimal128Type(decimal128(14, 6))
+    """
+
+    name = "avg"
+    kind = "algebraic"
+
+    def lower(self, partial: tuple[Any, int]) -> Any:
+        total, n = partial
+        if not n:
+            return None
+        if isinstance(total, decimal.Decimal):
+            scale = -int(total.as_tuple().exponent)
+            return _EXACT.divide(total, n).quantize(decimal.Decimal(1).scaleb(-min(scale + 4, 38)), context=_EXACT)
+        return total / n
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        type_ = types[0]
+        if pa.types.is_decimal(type_):
+            return pa.decimal128(min(type_.precision + 4, 38), min(type_.scale + 4, 38))
+        return type_ if pa.types.is_duration(type_) else pa.float64()
+
+    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
+        result = self.result_type(*types)
+        if pa.types.is_floating(result):
+            return Column(_divide(totals, counts), result, present(counts))
+        unit = 1
+        if pa.types.is_decimal(result):
+            type_ = types[0]
+            _check_digits(self, totals, pa.decimal128(min(type_.precision + 10, 38), type_.scale), result)
+            unit = 10 ** (result.scale - type_.scale)
+        means = np.empty(len(totals), object)
+        means[:] = [_half_up(int(t) * unit, max(int(n), 1)) for t, n in zip(totals, counts, strict=True)]
+        if pa.types.is_decimal(result):
+            _check_digits(self, means, result, result)
+            return Column(means, result, present(counts))
+        return Column(means.astype(np.int64), result, present(counts))
+
+
+def _divide(totals: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    divisors = np.maximum(counts, 1)
+    if totals.dtype != object:
+        if totals.dtype == np.float64 or max(-int(totals.min(initial=0)), int(totals.max(initial=0))) <= 2**53:
+            return totals / divisors
+        totals = totals.astype(object)
+    # Beyond 2**53 Python's division rounds once where NumPy would round twice, so a mean does not depend on whether
+    # its neighbours in the array overflowed.
+    return (totals / divisors.astype(object)).astype(np.float64)
+
+
+def _half_up(numerator: int, denominator: int) -> int:
+    quotient = (2 * abs(numerator) + denominator) // (2 * denominator)
+    return quotient if numerator >= 0 else -quotient
+
+
+def _check_digits(aggregate: Aggregate, unscaled: np.ndarray, type_: pa.DataType, result: pa.DataType) -> None:
+    limit = 10**type_.precision
+    for value in unscaled.tolist():
+        if not -limit < value < limit:
+            raise _overflow(aggregate, _EXACT.scaleb(decimal.Decimal(value), -type_.scale), str(type_))
+
+
+def _overflow(aggregate: Aggregate, value: Any, type_: str) -> OverflowInWindowError:
+    of = f" of column {aggregate.columns[0]!r}" if aggregate.columns else ""
+    return OverflowInWindowError(
+        f"`{aggregate.name}`{of} does not fit in {type_}: a window gives {value}; cast the column to a wider type, "
+        "such as a decimal with fewer decimals or double"
+    )
+
+
+class _TotalsMonoid(Monoid):
+    """Two parts: the total, and how many values it is of."""
+
+    aggregate: _Totals
+
+    def __init__(self, aggregate: _Totals, types: Sequence[pa.DataType]) -> None:
+        super().__init__(aggregate, types)
+        self.result = aggregate.result_type(*types)
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        values, valid = columns[0].values, columns[0].valid
+        if valid is None:
+            return values, np.ones(len(values), np.int64)
+        return np.where(valid, values, self.identity[0]), valid.astype(np.int64)
+
+    def lower(self, parts: Parts) -> Column:
+        return self.aggregate.finish(parts[0], parts[1], self.types)
+
+
+class FloatTotals(_TotalsMonoid):
+    """Sums of doubles. An infinity or a NaN in a window is its answer, as in Spark, and no reason to warn."""
+
+    identity = (0.0, 0)
+    dtypes = (_FLOAT64, _INT64)
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return a[0] + b[0], a[1] + b[1]
+
+    def invert(self, a: Parts, b: Parts) -> Parts:
+        counts = a[1] - b[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(counts == 0, 0.0, a[0] - b[0]), counts
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.add.reduceat(parts[0], starts), np.add.reduceat(parts[1], starts)
+
+    def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        if columns[0].valid is not None:
+            return self.fold(self.lift(columns, times), starts)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.add.reduceat(columns[0].values, starts), segment_lengths(starts, len(times))
+
+    def scan(self, parts: Parts) -> Parts:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.cumsum(parts[0]), np.cumsum(parts[1])
+
+
+class IntTotals(_TotalsMonoid):
+    """Sums of integers: int64, or Python ints where those are not enough (see :mod:`slicewise.aggregates.exact`)."""
+
+    identity = (0, 0)
+    dtypes = (_INT64, _INT64)
+    exact = True
+
+    def __init__(self, aggregate: _Totals, types: Sequence[pa.DataType]) -> None:
+        super().__init__(aggregate, types)
+        # A sum of 32-bit integers cannot overflow before there are 2**31 of them, so they need not be looked at.
+        narrow = pa.types.is_integer(types[0]) and types[0].bit_width < 64
+        self._magnitude = 2 ** types[0].bit_width if narrow else None
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        return exact.add(a[0], b[0]), a[1] + b[1]
+
+    def invert(self, a: Parts, b: Parts) -> Parts:
+        return exact.subtract(a[0], b[0]), a[1] - b[1]
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        longest = int(segment_lengths(starts, len(parts[0])).max(initial=0))
+        return exact.fold(parts[0], starts, longest), np.add.reduceat(parts[1], starts)
+
+    def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        values, valid = columns[0].values, columns[0].valid
+        lengths = segment_lengths(starts, len(values))
+        longest = int(lengths.max(initial=0))
+        if valid is None:
+            return exact.fold(values, starts, longest, self._magnitude), lengths
+        totals = exact.fold(np.where(valid, values, 0), starts, longest, self._magnitude)
+        return totals, np.add.reduceat(valid, starts, dtype=np.int64)
+
+    def scan(self, parts: Parts) -> Parts:
+        return exact.scan(parts[0]), np.cumsum(parts[1])
+
+
+class DecimalTotals(_TotalsMonoid):
+    """Sums of decimals: unscaled Python ints, always exact."""
+
+    identity = (0, 0)
+    dtypes = (_OBJECT, _INT64)
+    exact = True
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        return a[0] + b[0], a[1] + b[1]
+
+    def invert(self, a: Parts, b: Parts) -> Parts:
+        return a[0] - b[0], a[1] - b[1]
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        return np.add.reduceat(parts[0], starts), np.add.reduceat(parts[1], starts)
+
+    def scan(self, parts: Parts) -> Parts:
+        return np.add.accumulate(parts[0]), np.cumsum(parts[1])

@@ -1,0 +1,315 @@
+"""Aggregates: laws and traits, and the monoid that an aggregate becomes on columns of known types.
+
+An :class:`Aggregate` is what the user says: frozen, without types, ``sw.avg("v")``. It owns the four functions of the
+Reactive Aggregator paper on single values (``lift``, ``combine``, ``lower``, and ``invert`` where there is one) with
+the ``identity`` of ``combine``; they read like the definition and are what a data structure over single values runs.
+
+A :class:`Monoid` is the same algebra on arrays, made by :meth:`Aggregate.bind` once the types of the columns are known.
+It is what the engine runs. Its partials are a tuple of equally long arrays, its *parts*: the average of a float column
+has a float64 part and an int64 part. Two families:
+
+* **columnar**: parts of NumPy numbers, functions that take whole arrays (everything numeric);
+* **object**: one part of Python values, functions that take one value at a time (lists, text, user code).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.columns import Column
+from slicewise.errors import AggregateError
+
+__all__ = [
+    "Aggregate",
+    "Monoid",
+    "ObjectMonoid",
+    "Parts",
+    "concat_parts",
+    "fold_pairwise",
+    "scan_pairwise",
+    "take_parts",
+]
+
+Parts = tuple[np.ndarray, ...]
+
+
+def take_parts(parts: Parts, index: Any) -> Parts:
+    """The partials at ``index``: integers, a boolean mask or a slice."""
+    return tuple(p[index] for p in parts)
+
+
+def concat_parts(many: Sequence[Parts]) -> Parts:
+    """Partials end to end."""
+    return tuple(np.concatenate(arrays) for arrays in zip(*many, strict=True))
+
+
+def fold_pairwise(combine: Callable[[Parts, Parts], Parts], parts: Parts, starts: np.ndarray) -> Parts:
+    """Fold each segment of ``parts`` into one partial by combining neighbours, halving all segments in every round.
+
+    Segment ``i`` is ``parts[starts[i]:starts[i + 1]]``; none is empty. Any associative ``combine`` on arrays gets a
+    segmented reduction this way, in ``log2(longest segment)`` calls::
+
+        a b c d e | f g h        two segments
+        ab  cd  e | fg  h
+        abcd    e | fgh
+        abcde     | fgh
+
+    Runtime complexity: O(n) combines in O(log n) array steps.
+    """
+    lengths = np.diff(starts, append=len(parts[0]))
+    while len(lengths) and lengths.max() > 1:
+        halves = (lengths + 1) // 2
+        new_starts = np.cumsum(halves) - halves
+        segment = np.repeat(np.arange(len(halves)), halves)
+        nth = np.arange(len(segment)) - new_starts[segment]
+        left = starts[segment] + 2 * nth
+        paired = 2 * nth + 1 < lengths[segment]
+        merged = combine(take_parts(parts, left[paired]), take_parts(parts, left[paired] + 1))
+        folded = []
+        for part, both in zip(parts, merged, strict=True):
+            out = part[left]
+            if both.dtype != out.dtype:  # exact sums leave int64 for Python ints when they grow too large
+                out = out.astype(np.result_type(both.dtype, out.dtype))
+            out[paired] = both
+            folded.append(out)
+        parts, starts, lengths = tuple(folded), new_starts, halves
+    return take_parts(parts, starts)
+
+
+def scan_pairwise(combine: Callable[[Parts, Parts], Parts], parts: Parts) -> Parts:
+    """Running combination: entry ``i`` is ``parts[0] + ... + parts[i]``, in ``log2(n)`` array steps.
+
+    Runtime complexity: O(n log n) combines.
+    """
+    step, n = 1, len(parts[0])
+    while step < n:
+        merged = combine(take_parts(parts, slice(None, n - step)), take_parts(parts, slice(step, None)))
+        parts = concat_parts([take_parts(parts, slice(None, step)), merged])
+        step *= 2
+    return parts
+
+
+class Aggregate:
+    """What to compute over a window: an associative ``combine`` with what goes before and after it.
+
+    Subclass it for an aggregate of your own on single values; give ``lift``, ``combine``, ``identity`` and, where the
+    result is not the partial itself, ``lower``. The only law is that ``combine`` is associative;
+    :func:`slicewise.testing.check_laws` looks for a counterexample.
+
+    Attributes
+    ----------
+    columns
+        The input columns, in the order in which ``lift`` takes them.
+    commutative
+        ``combine(a, b) == combine(b, a)``. When False, partials are combined in event-time order only.
+    invertible
+        There is an ``invert`` with ``invert(combine(a, b), b) == a``.
+    timed
+        The array partials carry event times and settle by them what comes first, so that a row out of order can be
+        combined into a partial that is already there. Only ties of equal time go by the order of ``combine``.
+    kind
+        ``distributive``, ``algebraic`` (partials of a fixed size) or ``holistic`` (partials that grow).
+    skips_nulls
+        A row with a null in any of the columns leaves the aggregate as it is.
+
+    Examples
+    --------
+    >>> class Longest(Aggregate):
+    ...     name = "longest"
+    ...     identity = ""
+    ...     def combine(self, a, b):
+    ...         return a if len(a) >= len(b) else b
+    >>> longest = Longest("word")
+    >>> longest.lower(longest.combine(longest.lift("to"), longest.lift("slice")))
+    'slice'
+    """
+
+    name: ClassVar[str] = "aggregate"
+    commutative: bool = False
+    invertible: bool = False
+    timed: bool = False
+    kind: str = "holistic"
+    skips_nulls: bool = True
+    identity: Any = None
+
+    def __init__(self, *columns: str) -> None:
+        self.columns: tuple[str, ...] = columns
+
+    def lift(self, *values: Any) -> Any:
+        """The partial of a single row; by default the value itself."""
+        return values[0]
+
+    def combine(self, a: Any, b: Any) -> Any:
+        """The partial of two neighbouring runs of rows, ``a`` before ``b``."""
+        raise AggregateError(f"`{self.name}` has no `combine`; give it one: combine(a, b) -> the partial of both")
+
+    def lower(self, partial: Any) -> Any:
+        """The result that the user sees; by default the partial itself."""
+        return partial
+
+    def invert(self, a: Any, b: Any) -> Any:
+        """Take ``b`` out of ``a`` again: ``invert(combine(x, b), b) == x``."""
+        raise AggregateError(f"`{self.name}` cannot be inverted; a partial cannot be taken out of it again")
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType | None:
+        """The Arrow type of the result for input columns of these types; None to find it from the results."""
+        return None
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        """The algebra on arrays for input columns of these types."""
+        return ObjectMonoid(self, types)
+
+    def parameters(self) -> tuple[Any, ...]:
+        """What tells this aggregate from others of its class, besides its columns."""
+        return ()
+
+    def __repr__(self) -> str:
+        inside = ", ".join(repr(x) for x in (*self.columns, *self.parameters()))
+        return f"{self.name}({inside})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(self) is type(other)
+            and isinstance(other, Aggregate)
+            and self.columns == other.columns
+            and self.parameters() == other.parameters()
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.columns, self.parameters()))
+
+
+class Monoid(ABC):
+    """An aggregate on columns of known types: the same functions, on arrays of partials.
+
+    Attributes
+    ----------
+    result
+        The Arrow type of what ``lower`` gives; ``pa.null()`` when only the results will tell.
+    identity
+        One scalar per part; combining with it changes nothing.
+    dtypes
+        One NumPy dtype per part.
+    exact
+        ``combine`` rounds nothing for these types, so that ``invert`` may be used freely.
+    """
+
+    result: pa.DataType
+    identity: tuple[Any, ...]
+    dtypes: tuple[np.dtype, ...]
+    exact: bool = False
+
+    def __init__(self, aggregate: Aggregate, types: Sequence[pa.DataType]) -> None:
+        self.aggregate = aggregate
+        self.types = tuple(types)
+
+    @abstractmethod
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        """One partial per row. ``times`` are the rows' event times, ``columns`` the aggregate's input columns."""
+
+    @abstractmethod
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        """Element by element, the partials of ``a`` before those of ``b``."""
+
+    @abstractmethod
+    def lower(self, parts: Parts) -> Column:
+        """One result per partial, of the type ``result``."""
+
+    def invert(self, a: Parts, b: Parts) -> Parts:
+        """Element by element, ``a`` without ``b``."""
+        raise AggregateError(f"`{self.aggregate.name}` cannot be inverted; a partial cannot be taken out of it again")
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        """One partial per segment ``parts[starts[i]:starts[i + 1]]``; no segment is empty."""
+        return fold_pairwise(self.combine, parts, starts)
+
+    def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        """``fold(lift(...))``: one partial per segment of rows. Override where lifting row by row is a waste."""
+        return self.fold(self.lift(columns, times), starts)
+
+    def scan(self, parts: Parts) -> Parts:
+        """Running combination over all partials."""
+        return scan_pairwise(self.combine, parts)
+
+    def set_time_type(self, type_: pa.DataType) -> None:  # noqa: B027
+        """Say of which type event times are, for results that report them; they are int64 otherwise."""
+
+    def identities(self, n: int) -> Parts:
+        """``n`` partials of no rows at all."""
+        return tuple(_full(n, x, dtype) for x, dtype in zip(self.identity, self.dtypes, strict=True))
+
+    def __repr__(self) -> str:
+        return f"{self.aggregate!r} on {', '.join(map(str, self.types)) or 'rows'}"
+
+
+class ObjectMonoid(Monoid):
+    """An aggregate on single values, run over arrays of Python objects."""
+
+    def __init__(self, aggregate: Aggregate, types: Sequence[pa.DataType]) -> None:
+        super().__init__(aggregate, types)
+        self.result = aggregate.result_type(*types) or pa.null()
+        self.identity = (aggregate.identity,)
+        self.dtypes = (np.dtype(object),)
+        # User code on Python values is taken at its word: what it inverts, it inverts exactly.
+        self.exact = aggregate.invertible
+        self._combine = np.frompyfunc(aggregate.combine, 2, 1)
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        out = np.empty(len(times), object)
+        aggregate = self.aggregate
+        if not columns:
+            out[:] = [aggregate.lift() for _ in range(len(times))]
+            return (out,)
+        rows = zip(*(c.to_pylist() for c in columns), strict=True)
+        if aggregate.skips_nulls and any(c.valid is not None for c in columns):
+            lifted = [aggregate.identity if None in row else aggregate.lift(*row) for row in rows]
+        else:
+            lifted = [aggregate.lift(*row) for row in rows]
+        _fill(out, lifted)
+        return (out,)
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        if not len(a[0]):
+            return (np.empty(0, object),)
+        with np.errstate(all="ignore"):  # NumPy looks for what floats inside the objects have left behind
+            return (self._combine(a[0], b[0]),)
+
+    def invert(self, a: Parts, b: Parts) -> Parts:
+        out = np.empty(len(a[0]), object)
+        _fill(out, [self.aggregate.invert(x, y) for x, y in zip(a[0], b[0], strict=True)])
+        return (out,)
+
+    def lower(self, parts: Parts) -> Column:
+        lowered = [self.aggregate.lower(p) for p in parts[0]]
+        return column_of_objects(lowered, self.result)
+
+
+def column_of_objects(values: list[Any], type_: pa.DataType) -> Column:
+    """A column of results that are Python values, None where null."""
+    if not pa.types.is_null(type_) and not pa.types.is_nested(type_):
+        return Column.of(values, type_)
+    out = np.empty(len(values), object)
+    _fill(out, values)
+    valid = np.array([v is not None for v in values], bool)
+    return Column(out, type_, None if valid.all() else valid)
+
+
+def _fill(out: np.ndarray, values: Sequence[Any]) -> None:
+    # `out[:] = values` would unpack values that are themselves sequences of one length into a second dimension.
+    for i, value in enumerate(values):
+        out[i] = value
+
+
+def _full(n: int, value: Any, dtype: np.dtype) -> np.ndarray:
+    out = np.empty(n, dtype)
+    if dtype.hasobject:
+        for i in range(n):
+            out[i] = value
+    else:
+        out[:] = value
+    return out

@@ -1,0 +1,131 @@
+"""Checks and small steps that aggregates share: arguments, types, nulls, segments of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.columns import Column, is_integral
+from slicewise.errors import AggregateError
+
+__all__ = [
+    "OneColumn",
+    "as_float64",
+    "check_column",
+    "from_first",
+    "is_orderable",
+    "need_numbers",
+    "need_orderable",
+    "need_types",
+    "present",
+    "segment_lengths",
+]
+
+
+class OneColumn(Aggregate):
+    """An aggregate of one column; without one, it runs over single values."""
+
+    def __init__(self, column: str | None = None) -> None:
+        super().__init__(*check_column(self.name, "column", column))
+
+
+def check_column(name: str, parameter: str, column: Any) -> tuple[str, ...]:
+    """The column as a tuple, empty when there is none."""
+    if column is None:
+        return ()
+    if not isinstance(column, str):
+        raise AggregateError(
+            f"`{parameter}` of `{name}` must be the name of a column; got {column!r}: pass its name as a string"
+        )
+    return (column,)
+
+
+def need_types(aggregate: Aggregate, types: tuple[pa.DataType, ...], n: int) -> None:
+    """An aggregate is bound to as many types as it takes columns."""
+    if len(types) != n:
+        raise AggregateError(
+            f"`{aggregate.name}` works on {n} column{'' if n == 1 else 's'}; got {len(types)} types: "
+            "name its columns when you create it"
+        )
+
+
+def _subject(aggregate: Aggregate, position: int) -> str:
+    named = position < len(aggregate.columns)
+    return f"`{aggregate.name}` of column {aggregate.columns[position]!r}" if named else f"`{aggregate.name}`"
+
+
+def need_numbers(aggregate: Aggregate, type_: pa.DataType, *, durations: bool = False) -> None:
+    """Integers, floats or decimals; nothing that is only held as a number, such as a boolean or a date."""
+    t = pa.types
+    if t.is_integer(type_) or t.is_floating(type_) or t.is_decimal(type_) or (durations and t.is_duration(type_)):
+        return
+    raise AggregateError(
+        f"{_subject(aggregate, 0)} needs numbers; got {type_}: cast the column to a numeric type first"
+    )
+
+
+def is_orderable(type_: pa.DataType) -> bool:
+    """Whether values of this type have an order: all but lists, structs and maps."""
+    t = pa.types
+    return (
+        is_integral(type_)
+        or t.is_floating(type_)
+        or t.is_decimal(type_)
+        or t.is_null(type_)
+        or t.is_string(type_)
+        or t.is_large_string(type_)
+        or t.is_string_view(type_)
+        or t.is_binary(type_)
+        or t.is_large_binary(type_)
+        or t.is_fixed_size_binary(type_)
+    )
+
+
+def need_orderable(aggregate: Aggregate, type_: pa.DataType, position: int = 0) -> None:
+    """Values that can be compared."""
+    if not is_orderable(type_):
+        raise AggregateError(
+            f"{_subject(aggregate, position)} needs values that can be ordered; got {type_}: "
+            "take a field or an element of it as a column of its own first"
+        )
+
+
+def as_float64(column: Column) -> np.ndarray:
+    """Numbers as doubles, 0.0 where null."""
+    if column.values.dtype != object:
+        values = column.values.astype(np.float64, copy=False)
+        return values if column.valid is None else np.where(column.valid, values, 0.0)
+    out = np.zeros(len(column), np.float64)
+    unit = 10**column.type.scale
+    # Python divides integers with one rounding only, as Spark's Decimal.toDouble.
+    out[column.mask] = [v / unit for v in column.values[column.mask].tolist()]
+    return out
+
+
+def present(counts: np.ndarray) -> np.ndarray | None:
+    """``valid`` of results: null where nothing was counted."""
+    valid = counts > 0
+    return None if valid.all() else valid
+
+
+def segment_lengths(starts: np.ndarray, n: int) -> np.ndarray:
+    """How long each segment is; the last one ends at ``n``.
+
+    >>> segment_lengths(np.array([0, 3, 4]), 6)
+    array([3, 1, 2])
+    """
+    lengths = np.empty(len(starts), np.int64)
+    if len(starts):
+        np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+        lengths[-1] = n - starts[-1]
+    return lengths
+
+
+def from_first(starts: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The same segments, but with nothing before the first: ``(starts, *arrays)``."""
+    if not len(starts) or starts[0] == 0:
+        return (starts, *arrays)
+    return (starts - starts[0], *(a[starts[0] :] for a in arrays))

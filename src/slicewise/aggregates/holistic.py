@@ -1,0 +1,189 @@
+"""Holistic aggregates: partials that hold all their rows. Lists, sets, text; percentiles are next door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.base import Monoid, ObjectMonoid, Parts
+from slicewise.aggregates.checks import OneColumn, need_types
+from slicewise.columns import Column
+from slicewise.errors import AggregateError
+
+__all__ = ["CollectList", "CollectSet", "Concat"]
+
+
+class _Gathering(OneColumn):
+    """An aggregate whose partial of many rows is made at once, not by combining them one by one."""
+
+    def of_values(self, values: Iterable[Any]) -> Any:
+        """The partial of rows with these values, none of them null."""
+        raise NotImplementedError
+
+    def gather(self, partials: Sequence[Any]) -> Any:
+        """The partial of these partials, in order."""
+        raise NotImplementedError
+
+    def lift(self, *values: Any) -> Any:
+        return self.of_values(values)
+
+    def combine(self, a: Any, b: Any) -> Any:
+        return self.gather((a, b))
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        need_types(self, types, 1)
+        return GatheringMonoid(self, types)
+
+
+class GatheringMonoid(ObjectMonoid):
+    """One part of Python values; a segment is gathered in one step, since pairwise would copy it log n times."""
+
+    aggregate: _Gathering
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        partials = parts[0].tolist()
+        return self._each(starts, len(partials), lambda start, end: self.aggregate.gather(partials[start:end]))
+
+    def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        rows = columns[0].to_pylist()
+        if columns[0].valid is None:
+            return self._each(starts, len(rows), lambda start, end: self.aggregate.of_values(rows[start:end]))
+        return self._each(
+            starts, len(rows), lambda start, end: self.aggregate.of_values(v for v in rows[start:end] if v is not None)
+        )
+
+    @staticmethod
+    def _each(starts: np.ndarray, n: int, gather: Any) -> Parts:
+        out = np.empty(len(starts), object)
+        bounds = [*starts.tolist(), n]
+        for i in range(len(starts)):
+            out[i] = gather(bounds[i], bounds[i + 1])
+        return (out,)
+
+
+class CollectList(_Gathering):
+    """The values that are not null as a list, in event-time order; an empty list when there are none.
+
+    Examples
+    --------
+    >>> values = CollectList()
+    >>> values.lower(values.combine(values.lift("a"), values.lift("b")))
+    ['a', 'b']
+    """
+
+    name = "collect_list"
+    invertible = True
+    identity = ()
+
+    def of_values(self, values: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(values)
+
+    def gather(self, partials: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable(partials))
+
+    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return a + b
+
+    def invert(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        """``a`` without its end ``b``."""
+        return a[: len(a) - len(b)]
+
+    def lower(self, partial: tuple[Any, ...]) -> list[Any]:
+        return list(partial)
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return pa.list_(types[0])
+
+
+class CollectSet(_Gathering):
+    """The distinct values that are not null, as a list; an empty list when there are none.
+
+    Spark leaves the order open; here it is ascending, with NaN last, so that the same rows always give the same list.
+
+    Examples
+    --------
+    >>> values = CollectSet()
+    >>> values.lower(values.combine(values.lift(7), values.combine(values.lift(2), values.lift(7))))
+    [2, 7]
+    """
+
+    name = "collect_set"
+    commutative = True
+    identity = ()
+
+    def of_values(self, values: Iterable[Any]) -> tuple[Any, ...]:
+        distinct = {_order_key(v): v for v in values}
+        return tuple(distinct[key] for key in sorted(distinct))
+
+    def gather(self, partials: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+        return self.of_values(chain.from_iterable(partials))
+
+    def lower(self, partial: tuple[Any, ...]) -> list[Any]:
+        return list(partial)
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return pa.list_(types[0])
+
+
+def _order_key(value: Any) -> tuple[Any, ...]:
+    # Python's NaN equals nothing and its lists and dicts have no hash. In front goes a rank: null (inside a list or a
+    # struct only), value, NaN.
+    if value is None:
+        return (0,)
+    if isinstance(value, (list, tuple)):
+        return (1, tuple(_order_key(v) for v in value))
+    if isinstance(value, dict):
+        return (1, tuple(_order_key(v) for v in value.values()))
+    return (1, value) if value == value else (2,)
+
+
+class Concat(_Gathering):
+    """The strings that are not null, joined in event-time order; null when there are none. Spark calls it ``listagg``.
+
+    Parameters
+    ----------
+    column
+        A string column.
+    separator
+        What goes between two values.
+
+    Examples
+    --------
+    >>> path = Concat("page", separator=" > ")
+    >>> path.lower(path.combine(path.lift("home"), path.lift("cart")))
+    'home > cart'
+    """
+
+    name = "concat"
+    identity = None
+
+    def __init__(self, column: str | None = None, separator: str = "") -> None:
+        super().__init__(column)
+        if not isinstance(separator, str):
+            raise AggregateError(f"`separator` of `concat` must be a string; got {separator!r}: ', ' is one")
+        self.separator = separator
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (self.separator,) if self.separator else ()
+
+    def of_values(self, values: Iterable[str]) -> str | None:
+        return self.gather(list(values))
+
+    def gather(self, partials: Sequence[str | None]) -> str | None:
+        some = [p for p in partials if p is not None]
+        return self.separator.join(some) if some else None
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return pa.string()
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        monoid = super().bind(*types)
+        t = pa.types
+        if not (t.is_string(types[0]) or t.is_large_string(types[0]) or t.is_string_view(types[0])):
+            of = f" of column {self.columns[0]!r}" if self.columns else ""
+            raise AggregateError(f"`concat`{of} needs strings; got {types[0]}: cast the column to string first")
+        return monoid

@@ -1,0 +1,364 @@
+"""Products and moments: product, geometric mean, variances and standard deviations. All of them give doubles.
+
+Variance is kept as count, mean and sum of squared deviations, and combined as in Chan, Golub and LeVeque, "Updating
+Formulae and a Pairwise Algorithm for Computing Sample Variances" (1979). The textbook form of the Reactive Aggregator
+paper (sum and sum of squares) loses every digit of a small variance around a large mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.base import Monoid, Parts, fold_pairwise
+from slicewise.aggregates.checks import (
+    OneColumn,
+    as_float64,
+    from_first,
+    need_numbers,
+    need_types,
+    present,
+    segment_lengths,
+)
+from slicewise.columns import Column
+
+__all__ = ["GeometricMean", "Product", "StdDev", "StdDevPop", "VarPop", "Variance"]
+
+_INT64 = np.dtype(np.int64)
+_FLOAT64 = np.dtype(np.float64)
+
+
+class Product(OneColumn):
+    """The product of the values that are not null, as a double; null when there are none.
+
+    Not invertible: a zero cannot be divided out again.
+
+    Examples
+    --------
+    >>> product = Product()
+    >>> product.lower(product.combine(product.lift(2), product.lift(5)))
+    10.0
+    """
+
+    name = "product"
+    commutative = True
+    kind = "distributive"
+    identity = (1.0, 0)
+
+    def lift(self, *values: Any) -> tuple[float, int]:
+        return float(values[0]), 1
+
+    def combine(self, a: tuple[float, int], b: tuple[float, int]) -> tuple[float, int]:
+        return a[0] * b[0], a[1] + b[1]
+
+    def lower(self, partial: tuple[float, int]) -> float | None:
+        return partial[0] if partial[1] else None
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return pa.float64()
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        need_types(self, types, 1)
+        need_numbers(self, types[0])
+        return ProductMonoid(self, types)
+
+
+class ProductMonoid(Monoid):
+    """Two parts: the product, and how many values it is of."""
+
+    result = pa.float64()
+    identity = (1.0, 0)
+    dtypes = (_FLOAT64, _INT64)
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        column = columns[0]
+        values = as_float64(column)
+        if column.valid is None:
+            return values, np.ones(len(values), np.int64)
+        return np.where(column.valid, values, 1.0), column.valid.astype(np.int64)
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        with np.errstate(all="ignore"):
+            return a[0] * b[0], a[1] + b[1]
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        with np.errstate(all="ignore"):
+            return np.multiply.reduceat(parts[0], starts), np.add.reduceat(parts[1], starts)
+
+    def scan(self, parts: Parts) -> Parts:
+        with np.errstate(all="ignore"):
+            return np.multiply.accumulate(parts[0]), np.cumsum(parts[1])
+
+    def lower(self, parts: Parts) -> Column:
+        return Column(parts[0], self.result, present(parts[1]))
+
+
+class GeometricMean(OneColumn):
+    """The n-th root of the product of n values, as a double: ``exp(avg(ln(v)))``; null when there are none.
+
+    A zero among the values gives 0.0 and a negative number NaN. Both are counted apart from the sum of logarithms,
+    which they would make infinite for good, so that they can be taken out again.
+
+    Examples
+    --------
+    >>> mean = GeometricMean()
+    >>> round(mean.lower(mean.combine(mean.lift(2), mean.lift(8))), 9)
+    4.0
+    """
+
+    name = "geometric_mean"
+    commutative = True
+    invertible = True
+    kind = "algebraic"
+    identity = (0.0, 0, 0, 0)
+
+    def lift(self, *values: Any) -> tuple[float, int, int, int]:
+        value = float(values[0])
+        if value == 0:
+            return 0.0, 1, 1, 0
+        if value < 0:
+            return 0.0, 1, 0, 1
+        return math.log(value), 1, 0, 0
+
+    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
+
+    def invert(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self.identity if a[1] == b[1] else (a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3])
+
+    def lower(self, partial: tuple[Any, ...]) -> float | None:
+        logs, n, zeros, negatives = partial
+        if not n:
+            return None
+        if negatives:
+            return math.nan
+        try:
+            return math.exp((logs - math.inf if zeros else logs) / n)
+        except OverflowError:
+            return math.inf
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return pa.float64()
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        need_types(self, types, 1)
+        need_numbers(self, types[0])
+        return GeometricMeanMonoid(self, types)
+
+
+class GeometricMeanMonoid(Monoid):
+    """Four parts: the sum of logarithms, and how many values, zeros and negative numbers there are."""
+
+    result = pa.float64()
+    identity = (0.0, 0, 0, 0)
+    dtypes = (_FLOAT64, _INT64, _INT64, _INT64)
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        values, valid = as_float64(columns[0]), columns[0].mask
+        usable = valid & ~(values <= 0)
+        return (
+            np.log(np.where(usable, values, 1.0)),
+            valid.astype(np.int64),
+            (valid & (values == 0)).astype(np.int64),
+            (valid & (values < 0)).astype(np.int64),
+        )
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        return tuple(x + y for x, y in zip(a, b, strict=True))
+
+    def invert(self, a: Parts, b: Parts) -> Parts:
+        with np.errstate(invalid="ignore"):
+            logs, *counts = (x - y for x, y in zip(a, b, strict=True))
+        return np.where(counts[0] == 0, 0.0, logs), *counts
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        return tuple(np.add.reduceat(p, starts) for p in parts)
+
+    def scan(self, parts: Parts) -> Parts:
+        return tuple(np.cumsum(p) for p in parts)
+
+    def lower(self, parts: Parts) -> Column:
+        logs, n, zeros, negatives = parts
+        with np.errstate(over="ignore", invalid="ignore"):
+            means = np.exp((logs + np.where(zeros > 0, -np.inf, 0.0)) / np.maximum(n, 1))
+        return Column(np.where(negatives > 0, np.nan, means), self.result, present(n))
+
+
+class _Moments(OneColumn):
+    """Count, mean and sum of squared deviations from it."""
+
+    commutative = True
+    invertible = True
+    kind = "algebraic"
+    identity = (0, 0.0, 0.0)
+    sample = True
+    root = False
+
+    def lift(self, *values: Any) -> tuple[int, float, float]:
+        value = float(values[0])
+        # 0.0, but NaN for an infinity: its deviation from itself is not a number, and Spark says so.
+        return 1, value, value - value
+
+    def combine(self, a: tuple[int, float, float], b: tuple[int, float, float]) -> tuple[int, float, float]:
+        if not a[0] or not b[0]:
+            return a if a[0] else b
+        n = a[0] + b[0]
+        delta = b[1] - a[1]
+        return n, a[1] + delta * b[0] / n, a[2] + b[2] + delta * delta * a[0] * b[0] / n
+
+    def invert(self, a: tuple[int, float, float], b: tuple[int, float, float]) -> tuple[int, float, float]:
+        if not b[0]:
+            return a
+        n = a[0] - b[0]
+        if not n:
+            return self.identity
+        mean = a[1] + (a[1] - b[1]) * b[0] / n
+        delta = b[1] - mean
+        rest = a[2] - b[2] - delta * delta * n * b[0] / a[0]
+        return n, mean, 0.0 if rest < 0 else rest
+
+    def lower(self, partial: tuple[int, float, float]) -> float | None:
+        n, _, squares = partial
+        divisor = n - 1 if self.sample else n
+        if divisor <= 0:
+            return None
+        return math.sqrt(squares / divisor) if self.root else squares / divisor
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return pa.float64()
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        need_types(self, types, 1)
+        need_numbers(self, types[0])
+        return MomentsMonoid(self, types)
+
+
+class Variance(_Moments):
+    """The sample variance, as a double; null for fewer than two values.
+
+    Examples
+    --------
+    >>> variance = Variance()
+    >>> variance.lower(variance.combine(variance.lift(2), variance.lift(6)))
+    8.0
+    """
+
+    name = "variance"
+
+
+class VarPop(_Moments):
+    """The population variance, as a double; 0.0 for one value, null for none.
+
+    Examples
+    --------
+    >>> variance = VarPop()
+    >>> variance.lower(variance.combine(variance.lift(2), variance.lift(6)))
+    4.0
+    """
+
+    name = "var_pop"
+    sample = False
+
+
+class StdDev(_Moments):
+    """The sample standard deviation, as a double; null for fewer than two values.
+
+    Examples
+    --------
+    >>> deviation = StdDev()
+    >>> deviation.lower(deviation.lift(2)) is None
+    True
+    """
+
+    name = "stddev"
+    root = True
+
+
+class StdDevPop(_Moments):
+    """The population standard deviation, as a double; 0.0 for one value, null for none.
+
+    Examples
+    --------
+    >>> deviation = StdDevPop()
+    >>> deviation.lower(deviation.combine(deviation.lift(2), deviation.lift(6)))
+    2.0
+    """
+
+    name = "stddev_pop"
+    sample = False
+    root = True
+
+
+class MomentsMonoid(Monoid):
+    """Three parts: how many values, their mean, and the sum of their squared deviations from it."""
+
+    aggregate: _Moments
+    result = pa.float64()
+    identity = (0, 0.0, 0.0)
+    dtypes = (_INT64, _FLOAT64, _FLOAT64)
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        values = as_float64(columns[0])
+        with np.errstate(invalid="ignore"):
+            return columns[0].mask.astype(np.int64), values, values - values
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        n = a[0] + b[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            delta = b[1] - a[1]
+            share = b[0] / np.maximum(n, 1)
+            mean = a[1] + delta * share
+            squares = a[2] + b[2] + delta * delta * (a[0] * share)
+        return self._unless_empty(a, b, (n, mean, squares))
+
+    def invert(self, a: Parts, b: Parts) -> Parts:
+        n = a[0] - b[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = a[1] + (a[1] - b[1]) * (b[0] / np.maximum(n, 1))
+            delta = b[1] - mean
+            squares = a[2] - b[2] - delta * delta * (n * (b[0] / np.maximum(a[0], 1)))
+        gone, kept = n == 0, b[0] == 0
+        mean = np.where(gone, 0.0, np.where(kept, a[1], mean))
+        return n, mean, np.where(gone, 0.0, np.where(kept, a[2], np.maximum(squares, 0.0)))
+
+    @staticmethod
+    def _unless_empty(a: Parts, b: Parts, both: Parts) -> Parts:
+        no_a, no_b = a[0] == 0, b[0] == 0
+        if not (no_a.any() or no_b.any()):
+            return both
+        return tuple(np.where(no_b, x, np.where(no_a, y, z)) for x, y, z in zip(a, b, both, strict=True))
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        starts, n, means, squares = from_first(starts, *parts)
+        return self._fold(n, means, squares, np.add.reduceat(n, starts), starts)
+
+    def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        if columns[0].valid is not None:
+            return self.fold(self.lift(columns, times), starts)
+        starts, values = from_first(starts, as_float64(columns[0]))
+        return self._fold(1, values, 0.0, segment_lengths(starts, len(values)), starts)
+
+    def _fold(self, n: Any, means: np.ndarray, squares: Any, total: np.ndarray, starts: np.ndarray) -> Parts:
+        """Two passes: the mean of a segment, then the deviations from it."""
+        divisor = np.maximum(total, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.add.reduceat(n * means, starts) / divisor
+            if not np.isfinite(mean).all():
+                # An infinity or a NaN, or a sum that is too large where the mean is not.
+                ones = np.ones(len(means), np.int64)
+                return fold_pairwise(self.combine, (ones * n, means, (means - means) + squares), starts)
+            deviations = means - np.repeat(mean, segment_lengths(starts, len(means)))
+            # What the rounding of the mean left over; exactly 0 in exact arithmetic.
+            error = np.add.reduceat(n * deviations, starts)
+            spread = np.add.reduceat(squares + n * deviations * deviations, starts)
+            return total, mean + error / divisor, np.maximum(spread - error * error / divisor, 0.0)
+
+    def lower(self, parts: Parts) -> Column:
+        n, _, squares = parts
+        divisor = n - 1 if self.aggregate.sample else n
+        values = squares / np.maximum(divisor, 1)
+        return Column(np.sqrt(values) if self.aggregate.root else values, self.result, present(divisor))

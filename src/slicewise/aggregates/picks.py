@@ -1,0 +1,322 @@
+"""Picks: aggregates whose answer is the value of one row, the first, the last, or the one where another column peaks.
+
+Scalar versions go by position: ``combine(a, b)`` has ``a`` before ``b``. The array partials carry the event time of
+the row they picked and go by that, so that late rows can be combined into a partial that is already there; equal times
+go by position.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.base import Aggregate, Monoid, Parts, take_parts
+from slicewise.aggregates.checks import (
+    OneColumn,
+    check_column,
+    from_first,
+    need_orderable,
+    need_types,
+    segment_lengths,
+)
+from slicewise.aggregates.exact import INT64_MAX, INT64_MIN
+from slicewise.aggregates.order import larger, smaller
+from slicewise.columns import Column, physical_dtype
+from slicewise.errors import AggregateError
+
+__all__ = ["First", "Last", "MaxBy", "MinBy"]
+
+_BOOL = np.dtype(bool)
+_INT64 = np.dtype(np.int64)
+
+
+class _ByPosition(OneColumn):
+    timed = True
+    kind = "distributive"
+    skips_nulls = False
+    identity = ()
+
+    def lift(self, *values: Any) -> tuple[Any, ...]:
+        return (values[0],)
+
+    def lower(self, partial: tuple[Any, ...]) -> Any:
+        return partial[0] if partial else None
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return types[0]
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        need_types(self, types, 1)
+        return PositionMonoid(self, types, last=self.name == "last")
+
+
+class First(_ByPosition):
+    """The value of the first row in event-time order, also when it is null.
+
+    Examples
+    --------
+    >>> first = First()
+    >>> first.lower(first.combine(first.lift("a"), first.lift("b")))
+    'a'
+    """
+
+    name = "first"
+
+    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return a or b
+
+
+class Last(_ByPosition):
+    """The value of the last row in event-time order, also when it is null.
+
+    Examples
+    --------
+    >>> last = Last()
+    >>> last.lower(last.combine(last.lift("a"), last.lift("b")))
+    'b'
+    """
+
+    name = "last"
+
+    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return b or a
+
+
+class _By(Aggregate):
+    timed = True
+    kind = "algebraic"
+    # A null `by` leaves the row out, a null value does not: `lift` sees to that itself.
+    skips_nulls = False
+    identity = ()
+
+    def __init__(self, value: str | None = None, by: str | None = None) -> None:
+        if (value is None) != (by is None):
+            raise AggregateError(
+                f"`{self.name}` takes two columns, `value` and `by`; got value={value!r}, by={by!r}: give both"
+            )
+        super().__init__(*check_column(self.name, "value", value), *check_column(self.name, "by", by))
+
+    def lift(self, *values: Any) -> tuple[Any, ...]:
+        value, by = values
+        return () if by is None else (by, value)
+
+    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not a or not b:
+            return a or b
+        return a if self._pick(a[0], b[0]) is a[0] else b
+
+    def _pick(self, a: Any, b: Any) -> Any:
+        raise NotImplementedError
+
+    def lower(self, partial: tuple[Any, ...]) -> Any:
+        return partial[1] if partial else None
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return types[0]
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        need_types(self, types, 2)
+        need_orderable(self, types[1], 1)
+        return PeakMonoid(self, types, types[1], types[:1], largest=self.name == "max_by")
+
+
+class MaxBy(_By):
+    """The value of the row where ``by`` is largest (ArgMax), the first of them in event-time order on ties.
+
+    Rows whose ``by`` is null are left out; the value may be of any type, and null. Spark's ``max_by`` leaves open which
+    row wins a tie.
+
+    Examples
+    --------
+    >>> winner = MaxBy()
+    >>> winner.lower(winner.combine(winner.lift("ann", 3), winner.lift("bob", 8)))
+    'bob'
+    """
+
+    name = "max_by"
+
+    def _pick(self, a: Any, b: Any) -> Any:
+        return larger(a, b)
+
+
+class MinBy(_By):
+    """The value of the row where ``by`` is smallest (ArgMin), the first of them in event-time order on ties.
+
+    Examples
+    --------
+    >>> loser = MinBy()
+    >>> loser.lower(loser.combine(loser.lift("ann", 3), loser.lift("bob", 8)))
+    'ann'
+    """
+
+    name = "min_by"
+
+    def _pick(self, a: Any, b: Any) -> Any:
+        return smaller(a, b)
+
+
+class PickMonoid(Monoid):
+    """Partials are rows: combining keeps one of two, folding keeps one of a segment."""
+
+    exact = True
+
+    @abstractmethod
+    def replaces(self, a: Parts, b: Parts) -> np.ndarray:
+        """Where ``b`` is picked and not ``a``."""
+
+    @abstractmethod
+    def pick(self, parts: Parts, starts: np.ndarray) -> np.ndarray:
+        """The index of the row picked in each segment."""
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        replaced = self.replaces(a, b)
+        return tuple(np.where(replaced, y, x) for x, y in zip(a, b, strict=True))
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        return take_parts(parts, self.pick(parts, starts))
+
+
+class PositionMonoid(PickMonoid):
+    """Three parts: the event time of the row, its value, and whether that is not null."""
+
+    def __init__(
+        self, aggregate: Aggregate, types: Sequence[pa.DataType], *, last: bool, skips_nulls: bool = False
+    ) -> None:
+        super().__init__(aggregate, types)
+        self.result = types[0]
+        self.identity = (INT64_MIN if last else INT64_MAX, filler(types[0]), False)
+        self.dtypes = (_INT64, physical_dtype(types[0]), _BOOL)
+        self._last, self._skips_nulls = last, skips_nulls
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        column = columns[0]
+        if self._skips_nulls and column.valid is not None:
+            times = np.where(column.valid, times, self.identity[0])
+        return times, column.values, column.mask
+
+    def replaces(self, a: Parts, b: Parts) -> np.ndarray:
+        return b[0] >= a[0] if self._last else b[0] < a[0]
+
+    def pick(self, parts: Parts, starts: np.ndarray) -> np.ndarray:
+        times = parts[0]
+        if self._last:
+            ends = starts + segment_lengths(starts, len(times)) - 1
+            latest = np.maximum.reduceat(times, starts)
+            # Rows mostly come in order: then the last one is picked, and nobody has to look for it.
+            return ends if (latest == times[ends]).all() else _find(times, latest, starts, last=True)
+        earliest = np.minimum.reduceat(times, starts)
+        return starts if (earliest == times[starts]).all() else _find(times, earliest, starts, last=False)
+
+    def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        if self._skips_nulls and columns[0].valid is not None:
+            return self.fold(self.lift(columns, times), starts)
+        index = self.pick((times,), starts)
+        column = columns[0].take(index)
+        return times[index], column.values, column.mask
+
+    def lower(self, parts: Parts) -> Column:
+        return Column(parts[1], self.result, None if parts[2].all() else parts[2])
+
+
+class PeakMonoid(PickMonoid):
+    """Three parts and two more per payload: ``by``, event time, whether there is a row; value, whether it is not null.
+
+    ``by`` is the last of the columns.
+    """
+
+    def __init__(
+        self,
+        aggregate: Aggregate,
+        types: Sequence[pa.DataType],
+        by: pa.DataType,
+        payload: Sequence[pa.DataType],
+        *,
+        largest: bool,
+    ) -> None:
+        super().__init__(aggregate, types)
+        self.result = payload[0] if payload else by
+        self.identity = (filler(by), INT64_MAX, False)
+        self.dtypes = (physical_dtype(by), _INT64, _BOOL)
+        for type_ in payload:
+            self.identity = (*self.identity, filler(type_), False)
+            self.dtypes = (*self.dtypes, physical_dtype(type_), _BOOL)
+        self._largest = largest
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        *payload, by = columns
+        if by.valid is not None:
+            times = np.where(by.valid, times, INT64_MAX)
+        parts: Parts = (by.values, times, by.mask)
+        for column in payload:
+            parts = (*parts, column.values, column.mask if by.valid is None else column.mask & by.valid)
+        return parts
+
+    def replaces(self, a: Parts, b: Parts) -> np.ndarray:
+        n = len(a[0])
+        keys = order_keys(np.concatenate([a[0], b[0]]), np.concatenate([a[2], b[2]]))
+        x, y = (keys[:n], keys[n:]) if self._largest else (keys[n:], keys[:n])
+        return b[2] & (~a[2] | (y > x) | ((y == x) & (b[1] < a[1])))
+
+    def pick(self, parts: Parts, starts: np.ndarray) -> np.ndarray:
+        offset = starts[0] if len(starts) else 0
+        starts, by, times, some = from_first(starts, *parts[:3])
+        lengths = segment_lengths(starts, len(by))
+        ufunc, worst = (np.maximum, INT64_MIN) if self._largest else (np.minimum, INT64_MAX)
+        keys = np.where(some, order_keys(by, some), worst)
+        hits = some & (keys == np.repeat(ufunc.reduceat(keys, starts), lengths))
+        earliest = np.minimum.reduceat(np.where(hits, times, INT64_MAX), starts)
+        hits &= times == np.repeat(earliest, lengths)
+        return _first_hits(np.flatnonzero(hits), starts, lengths) + offset
+
+    def lower(self, parts: Parts) -> Column:
+        return Column(parts[3], self.result, None if parts[4].all() else parts[4])
+
+
+def filler(type_: pa.DataType) -> Any:
+    """What stands in a column where there is nothing."""
+    dtype = physical_dtype(type_)
+    return None if dtype.hasobject else dtype.type(0).item()
+
+
+def order_keys(values: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Integers in Spark's order of the values, equal where those are; of use within one call only.
+
+    >>> order_keys(np.array(["b", "a", None, "b"], object), np.array([True, True, False, True]))
+    array([1, 0, 0, 1])
+    >>> np.argsort(order_keys(np.array([np.nan, np.inf, -1.0, -np.inf]), np.ones(4, bool)))
+    array([3, 2, 1, 0])
+    """
+    if values.dtype == np.int64:
+        return values
+    if values.dtype == np.float64:
+        # The bits of a double order as integers do, once those of negative numbers are turned around. Adding 0.0 turns
+        # -0.0 into 0.0; a NaN may carry a sign, which must not make it the smallest of all.
+        bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
+        return bits ^ ((bits >> 63) & INT64_MAX)
+    keys = np.zeros(len(values), np.int64)
+    items = values[some].tolist()
+    ranks = {item: rank for rank, item in enumerate(sorted(set(items)))}
+    keys[some] = [ranks[item] for item in items]
+    return keys
+
+
+def _find(times: np.ndarray, wanted: np.ndarray, starts: np.ndarray, *, last: bool) -> np.ndarray:
+    offset = starts[0] if len(starts) else 0
+    starts, times = from_first(starts, times)
+    lengths = segment_lengths(starts, len(times))
+    hits = np.flatnonzero(times == np.repeat(wanted, lengths))
+    if last:
+        return hits[np.searchsorted(hits, starts + lengths) - 1] + offset
+    return hits[np.searchsorted(hits, starts)] + offset
+
+
+def _first_hits(hits: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    # A segment without a hit has no row to pick: its first partial is as empty as the others.
+    if not len(hits):
+        return starts
+    found = hits[np.minimum(np.searchsorted(hits, starts), len(hits) - 1)]
+    return np.where((found >= starts) & (found < starts + lengths), found, starts)

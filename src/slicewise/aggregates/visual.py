@@ -1,0 +1,134 @@
+"""Visual aggregates: M4, the four rows of a window that a line chart shows.
+
+After Jugel, Jerzak, Hackenbroich and Markl, "M4: A Visualization-Oriented Time Series Data Aggregation" (VLDB 2014): a
+chart that is as wide as there are windows looks the same drawn from first, last, lowest and highest point of each
+window as drawn from all points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.base import Monoid, Parts
+from slicewise.aggregates.checks import OneColumn, need_orderable, need_types
+from slicewise.aggregates.order import larger, smaller
+from slicewise.aggregates.picks import PeakMonoid, PositionMonoid
+from slicewise.columns import Column
+
+__all__ = ["M4"]
+
+_POINTS = ("first", "last", "min", "max")
+
+
+class M4(OneColumn):
+    """First, last, smallest and largest value that is not null, each with its event time; null when there are none.
+
+    A struct of ``first, last, min, max`` in the column's type and ``first_time, last_time, min_time, max_time``; where
+    the extreme occurs several times, its first occurrence counts. Over single values, which have no event time, the
+    times are positions.
+
+    Examples
+    --------
+    >>> m4 = M4()
+    >>> point = m4.combine(m4.combine(m4.lift(5), m4.lift(9)), m4.lift(4))
+    >>> m4.lower(point)
+    {'first': 5, 'last': 4, 'min': 4, 'max': 9, 'first_time': 0, 'last_time': 2, 'min_time': 2, 'max_time': 1}
+    """
+
+    name = "m4"
+    timed = True
+    kind = "algebraic"
+    identity = None
+
+    def lift(self, *values: Any) -> tuple[Any, ...]:
+        value = values[0]
+        return 1, value, value, (value, 0), (value, 0)
+
+    def combine(self, a: Any, b: Any) -> Any:
+        if a is None or b is None:
+            return b if a is None else a
+        n = a[0]
+        low = a[3] if smaller(a[3][0], b[3][0]) is a[3][0] else (b[3][0], b[3][1] + n)
+        high = a[4] if larger(a[4][0], b[4][0]) is a[4][0] else (b[4][0], b[4][1] + n)
+        return n + b[0], a[1], b[2], low, high
+
+    def lower(self, partial: Any) -> dict[str, Any] | None:
+        if partial is None:
+            return None
+        n, first, last, low, high = partial
+        return _struct((first, last, low[0], high[0]), (0, n - 1, low[1], high[1]))
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return _struct_type(types[0], pa.int64())
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        need_types(self, types, 1)
+        need_orderable(self, types[0])
+        return M4Monoid(self, types)
+
+
+class M4Monoid(Monoid):
+    """Four picks side by side, three parts each."""
+
+    exact = True
+
+    def __init__(self, aggregate: M4, types: Sequence[pa.DataType]) -> None:
+        super().__init__(aggregate, types)
+        self._picks: tuple[Monoid, ...] = (
+            PositionMonoid(aggregate, types, last=False, skips_nulls=True),
+            PositionMonoid(aggregate, types, last=True, skips_nulls=True),
+            PeakMonoid(aggregate, types, types[0], (), largest=False),
+            PeakMonoid(aggregate, types, types[0], (), largest=True),
+        )
+        self.identity = tuple(x for pick in self._picks for x in pick.identity)
+        self.dtypes = tuple(x for pick in self._picks for x in pick.dtypes)
+        self.set_time_type(pa.int64())
+
+    def set_time_type(self, type_: pa.DataType) -> None:
+        self._time = type_
+        self.result = _struct_type(self.types[0], type_)
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        return tuple(x for pick in self._picks for x in pick.lift(columns, times))
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        return tuple(x for i, pick in enumerate(self._picks) for x in pick.combine(_three(a, i), _three(b, i)))
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        return tuple(x for i, pick in enumerate(self._picks) for x in pick.fold(_three(parts, i), starts))
+
+    def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        return tuple(x for pick in self._picks for x in pick.lift_fold(columns, times, starts))
+
+    def lower(self, parts: Parts) -> Column:
+        first_times, firsts, some, last_times, lasts, _, lows, low_times, _, highs, high_times, _ = parts
+        valid = None if some.all() else some
+        values = [Column(v, self.types[0], valid).to_pylist() for v in (firsts, lasts, lows, highs)]
+        times = [
+            Column(np.where(some, t, 0), self._time, valid).to_pylist()
+            for t in (first_times, last_times, low_times, high_times)
+        ]
+        out = np.empty(len(some), object)
+        rows = zip(zip(*values, strict=True), zip(*times, strict=True), some.tolist(), strict=True)
+        for i, (four, when, ok) in enumerate(rows):
+            out[i] = _struct(four, when) if ok else None
+        return Column(out, self.result, valid)
+
+
+def _three(parts: Parts, i: int) -> Parts:
+    return parts[3 * i : 3 * i + 3]
+
+
+def _struct(values: Sequence[Any], times: Sequence[Any]) -> dict[str, Any]:
+    return {
+        **dict(zip(_POINTS, values, strict=True)),
+        **{f"{point}_time": t for point, t in zip(_POINTS, times, strict=True)},
+    }
+
+
+def _struct_type(value: pa.DataType, time: pa.DataType) -> pa.DataType:
+    return pa.struct([(point, value) for point in _POINTS] + [(f"{point}_time", time) for point in _POINTS])

@@ -1,0 +1,227 @@
+"""Columns: one array, its nulls and its type. What rows look like to aggregates and to the engine.
+
+A leaf between the outside (Arrow, NumPy, pandas, Python lists) and the arrays that the engine computes on. Inside there
+are only four physical forms, so that an aggregate needs one piece of code for each and not one for each type:
+
+=================================================  ==========================================================
+Arrow type                                         ``values``
+=================================================  ==========================================================
+integers, booleans, dates, timestamps, durations   int64 (days for date32, microseconds for the rest of time)
+floating point                                     float64
+decimals                                           object: Python ints, unscaled, so that sums are exact
+everything else (strings, binary, lists, structs)  object: Python values
+=================================================  ==========================================================
+
+A null is a False in ``valid``; what stands in ``values`` there is a filler (0, 0.0, or None in object columns) that
+nobody may read. NaN is a value like any other, never a null.
+"""
+
+from __future__ import annotations
+
+import decimal
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.errors import DataError
+
+__all__ = ["Column", "is_integral", "physical_dtype"]
+
+def is_integral(type_: pa.DataType) -> bool:
+    """Whether values of this type are held as int64."""
+    t = pa.types
+    return (
+        t.is_integer(type_)
+        or t.is_boolean(type_)
+        or t.is_timestamp(type_)
+        or t.is_date(type_)
+        or t.is_duration(type_)
+        or t.is_time(type_)
+    )
+
+
+def physical_dtype(type_: pa.DataType) -> np.dtype:
+    """The NumPy dtype of a column's ``values``."""
+    if is_integral(type_):
+        return np.dtype(np.int64)
+    if pa.types.is_floating(type_):
+        return np.dtype(np.float64)
+    return np.dtype(object)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """An array of one type, with nulls.
+
+    Parameters
+    ----------
+    values
+        The physical array, see the table above.
+    type
+        What the values are to the user, as an Arrow type.
+    valid
+        False where a value is null; None when nothing is.
+
+    Examples
+    --------
+    >>> c = Column.of([3, None, 5])
+    >>> c.values, c.valid, c.type
+    (array([3, 0, 5]), array([ True, False,  True]), DataType(int64))
+    >>> c.to_arrow().to_pylist()
+    [3, None, 5]
+    """
+
+    values: np.ndarray
+    type: pa.DataType
+    valid: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, index: np.ndarray) -> Column:
+        """The rows at ``index``: integers, a boolean mask or a slice."""
+        return Column(self.values[index], self.type, None if self.valid is None else self.valid[index])
+
+    @property
+    def mask(self) -> np.ndarray:
+        """``valid`` as an array, also when nothing is null."""
+        return np.ones(len(self.values), bool) if self.valid is None else self.valid
+
+    @classmethod
+    def concat(cls, columns: list[Column]) -> Column:
+        """Columns of one type, end to end."""
+        if len(columns) == 1:
+            return columns[0]
+        valid = None
+        if any(c.valid is not None for c in columns):
+            valid = np.concatenate([c.mask for c in columns])
+        return cls(np.concatenate([c.values for c in columns]), columns[0].type, valid)
+
+    @classmethod
+    def of(cls, data: Any, type: pa.DataType | None = None) -> Column:
+        """A column from whatever the user has: NumPy, Arrow, pandas, a list.
+
+        NumPy arrays of int64 and float64 are taken as they are, without a copy. A NaN stays a NaN; None, NaT and
+        ``pd.NA`` are nulls.
+        """
+        if isinstance(data, Column):
+            return data
+        if isinstance(data, np.ndarray):
+            if type is None:
+                if data.dtype == np.int64:
+                    return cls(data, pa.int64())
+                if data.dtype == np.float64:
+                    return cls(data, pa.float64())
+            if data.ndim != 1:
+                raise DataError(f"a column must have one dimension; got an array of shape {data.shape}")
+        if isinstance(data, (pa.Array, pa.ChunkedArray)):
+            array = data if type is None or data.type == type else data.cast(type)
+        else:
+            # pandas marks nulls by NaN in float columns: Arrow must not read them so, since NaN is a value here.
+            array = pa.array(data, type=type, from_pandas=False)
+        return cls._of_arrow(array)
+
+    @classmethod
+    def _of_arrow(cls, array: pa.Array | pa.ChunkedArray) -> Column:
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+            if isinstance(array, pa.ChunkedArray):  # combine_chunks of no chunks at all
+                array = pa.array([], array.type)
+        type_ = array.type
+        if pa.types.is_dictionary(type_):
+            return cls._of_arrow(array.dictionary_decode())
+        if pa.types.is_unsigned_integer(type_) and type_.bit_width == 64:
+            raise DataError("unsigned 64-bit integers have no counterpart in Spark; cast the column to int64 first")
+        if pa.types.is_timestamp(type_) or pa.types.is_duration(type_) or pa.types.is_time(type_):
+            array, type_ = _as_microseconds(array)
+        valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
+        return cls(_physical(array, type_), type_, valid)
+
+    def to_arrow(self) -> pa.Array:
+        """The column as an Arrow array of its type."""
+        mask = None if self.valid is None else ~self.valid
+        if pa.types.is_decimal(self.type):
+            scale = self.type.scale
+            unscaled = self.values.tolist()
+            keep = self.mask.tolist()
+            with decimal.localcontext(decimal.Context(prec=100)):
+                items = [decimal.Decimal(v).scaleb(-scale) if ok else None for v, ok in zip(unscaled, keep, strict=True)]
+            return pa.array(items, type=self.type)
+        if self.values.dtype == object:
+            items = self.values.tolist()
+            if mask is not None:
+                items = [None if gone else v for v, gone in zip(items, mask.tolist(), strict=True)]
+            if pa.types.is_null(self.type):
+                return pa.array(items)
+            return pa.array(items, type=self.type)
+        if pa.types.is_date32(self.type):
+            return pa.array(self.values.astype(np.int32), mask=mask).cast(self.type)
+        if pa.types.is_boolean(self.type):
+            return pa.array(self.values.astype(bool), mask=mask)
+        if self.values.dtype == np.int64 and not pa.types.is_integer(self.type):
+            return pa.array(self.values, mask=mask).cast(self.type)
+        return pa.array(self.values, type=pa.from_numpy_dtype(self.values.dtype), mask=mask).cast(self.type, safe=False)
+
+    def to_objects(self) -> np.ndarray:
+        """The values as an object array of Python values, None where null."""
+        out = np.empty(len(self.values), object)
+        out[:] = self.to_pylist()
+        return out
+
+    def to_pylist(self) -> list[Any]:
+        """The values as Python values, None where null."""
+        if self.values.dtype == object and not pa.types.is_decimal(self.type):
+            if self.valid is None:
+                return self.values.tolist()
+            return [v if ok else None for v, ok in zip(self.values.tolist(), self.valid.tolist(), strict=True)]
+        return self.to_arrow().to_pylist()
+
+
+def _as_microseconds(array: pa.Array) -> tuple[pa.Array, pa.DataType]:
+    t = array.type
+    if pa.types.is_timestamp(t):
+        target: pa.DataType = pa.timestamp("us", t.tz)
+    elif pa.types.is_duration(t):
+        target = pa.duration("us")
+    else:
+        target = pa.time64("us")
+    # Nanoseconds are cut, as Spark cuts them: its timestamps hold microseconds. Not truncated towards zero, but floored,
+    # so that an instant before 1970 does not move into the next microsecond.
+    if getattr(t, "unit", "us") == "ns":
+        nanos = array.cast(pa.int64())
+        return _floor_div(nanos, 1000).cast(target), target
+    return array.cast(target), target
+
+
+def _floor_div(array: pa.Array, by: int) -> pa.Array:
+    filled = array.fill_null(0).to_numpy(zero_copy_only=False)
+    mask = None if array.null_count == 0 else array.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(filled // by, mask=mask)
+
+
+def _physical(array: pa.Array, type_: pa.DataType) -> np.ndarray:
+    if pa.types.is_decimal(type_):
+        scale = type_.scale
+        out = np.empty(len(array), object)
+        with decimal.localcontext(decimal.Context(prec=100)):
+            out[:] = [0 if v is None else int(v.scaleb(scale)) for v in array.to_pylist()]
+        return out
+    if is_integral(type_):
+        if pa.types.is_date32(type_):
+            array = array.cast(pa.int32())
+        elif pa.types.is_date64(type_):
+            array = array.cast(pa.int64())
+        if array.null_count:
+            array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+        if pa.types.is_boolean(array.type):
+            return array.to_numpy(zero_copy_only=False).astype(np.int64)
+        return array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(type_):
+        if array.null_count:
+            array = array.fill_null(0.0)
+        return array.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    out = np.empty(len(array), object)
+    out[:] = array.to_pylist()
+    return out

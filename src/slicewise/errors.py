@@ -1,0 +1,58 @@
+"""Errors: one family, so that ``except sw.SlicewiseError`` catches everything slicewise raises on purpose.
+
+Every message says what is wrong, what we got and what to do. A leaf: it imports nothing of slicewise.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "AggregateError",
+    "DataError",
+    "OverflowInWindowError",
+    "QueryError",
+    "SlicewiseError",
+    "StateError",
+    "did_you_mean",
+]
+
+
+class SlicewiseError(Exception):
+    """The parent of every error that slicewise raises on purpose."""
+
+
+class QueryError(SlicewiseError, ValueError):
+    """What was said makes no sense: an amount, a window, a query or a workload."""
+
+
+class AggregateError(SlicewiseError, TypeError):
+    """An aggregate cannot work on the values or types it was given, or breaks a law it promises."""
+
+
+class DataError(SlicewiseError, ValueError):
+    """Rows that do not fit the workload: missing columns, null times, times that go back."""
+
+
+class OverflowInWindowError(SlicewiseError, OverflowError):
+    """A window's result does not fit its type, where the Spark function of the same name would fail too."""
+
+
+class StateError(SlicewiseError, ValueError):
+    """A snapshot that this workload cannot continue from."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Name the nearest known words, as the end of an error message.
+
+    >>> did_you_mean("prise", ["price", "volume"])
+    "did you mean 'price'?"
+    >>> did_you_mean("zzz", ["price", "volume"])
+    "known: 'price', 'volume'"
+    """
+    names = sorted({str(k) for k in known})
+    near = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(repr(n) for n in near)}?"
+    return "known: " + (", ".join(repr(n) for n in names) if names else "none")

@@ -1,0 +1,1 @@
+"""What we decide: pure functions from the characteristics of a workload to choices, each with its reason."""

@@ -1,0 +1,92 @@
+"""Characteristics: the four things about a workload that decide how it is run (general stream slicing, section 4).
+
+Stream order, aggregate functions, window measures and window types, gathered once into frozen data; the decisions read
+nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.amounts import ROWS
+from slicewise.windows import Context, Cumulative, Landmark, Sliding, Window
+from slicewise.workload import Workload
+
+__all__ = ["AggregateTraits", "Characteristics", "QueryTraits", "characteristics_of"]
+
+
+@dataclass(frozen=True)
+class AggregateTraits:
+    """What the decisions need to know of an aggregate."""
+
+    name: str
+    commutative: bool = True
+    invertible: bool = False
+    timed: bool = False
+    kind: str = "distributive"
+
+    @classmethod
+    def of(cls, aggregate: Aggregate) -> AggregateTraits:
+        """The traits of an aggregate, under the name that messages call it."""
+        a = aggregate
+        return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind)
+
+
+@dataclass(frozen=True)
+class QueryTraits:
+    """What the decisions need to know of a query.
+
+    ``overlap`` is how many windows of the query hold a row at once: the length over the slide.
+    """
+
+    name: str
+    context: Context = Context.FREE
+    counts_rows: bool = False
+    multi_measure: bool = False
+    overlap: int = 1
+    aggregates: tuple[AggregateTraits, ...] = ()
+
+
+@dataclass(frozen=True)
+class Characteristics:
+    """A workload, as the decisions see it.
+
+    ``breaks_ties`` says that rows of equal event time are put in order by further columns, so that a row may belong
+    before one that has come already, even on an ordered stream.
+    """
+
+    ordered: bool
+    queries: tuple[QueryTraits, ...]
+    breaks_ties: bool = False
+    lateness: int = 0
+
+    @property
+    def aggregates(self) -> tuple[AggregateTraits, ...]:
+        """The different aggregates of all queries."""
+        return tuple(dict.fromkeys(a for q in self.queries for a in q.aggregates))
+
+
+def characteristics_of(workload: Workload, *, ordered: bool = False) -> Characteristics:
+    """Gather the characteristics of a workload."""
+    queries = tuple(
+        QueryTraits(
+            name=q.name,
+            context=q.window.context,
+            counts_rows=ROWS in q.window.measures,
+            multi_measure=len(q.window.measures) > 1,
+            overlap=_overlap(q.window),
+            aggregates=tuple(AggregateTraits.of(a) for a in q.aggregates.values()),
+        )
+        for q in workload.queries
+    )
+    return Characteristics(ordered, queries, bool(workload.order), workload.lateness)
+
+
+def _overlap(window: Window) -> int:
+    if isinstance(window, Sliding) and window.length.measure == window.every.measure:
+        return max(1, -(-window.length.size // window.every.size))
+    if isinstance(window, Cumulative):
+        return int(window.length.size // window.every.size)
+    # Landmark windows never end: what counts is that the slices before the horizon merge into one.
+    return 2 if isinstance(window, Landmark) else 1

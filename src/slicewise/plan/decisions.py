@@ -1,0 +1,124 @@
+"""Decisions: the decision trees of general stream slicing as named functions. Each returns a choice and its reason.
+
+They are pure functions of finished characteristics, so the order in which queries were added plays no part, and adding
+or removing a query simply decides again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from slicewise.plan.characteristics import AggregateTraits, Characteristics
+from slicewise.windows import Context
+
+__all__ = [
+    "Decision",
+    "choose_store",
+    "keep_tuples",
+    "needs_tuples",
+    "remove_tuples",
+    "slicing_technique",
+    "split_slices",
+]
+
+#: From this many slices per window on, a store that prepares answers beats folding each window anew.
+LONG_WINDOW = 8
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A choice and why it was made."""
+
+    choice: Any
+    reason: str
+
+    def __bool__(self) -> bool:
+        return bool(self.choice)
+
+
+def needs_tuples(aggregate: AggregateTraits, c: Characteristics) -> bool:
+    """Whether a row out of order forces this aggregate to be computed again from the rows."""
+    if aggregate.commutative:
+        return False
+    if c.breaks_ties:
+        return True
+    # Partials that carry their event time find their own place among others.
+    return not c.ordered and not aggregate.timed
+
+
+def keep_tuples(c: Characteristics) -> Decision:
+    """Figure 4: which workload characteristics require storing individual tuples in memory?"""
+    for query in c.queries:
+        if query.context is Context.FORWARD_AWARE:
+            return Decision(True, f"query {query.name!r} is forward context aware: later rows place earlier edges")
+    for query in c.queries:
+        for aggregate in query.aggregates:
+            if needs_tuples(aggregate, c):
+                why = "rows of equal time are put in order by columns" if c.breaks_ties else "rows come out of order"
+                return Decision(True, f"{aggregate.name} depends on the order of rows, and {why}")
+    if c.ordered:
+        return Decision(False, "rows come in order and edges are known when they pass: partials are enough")
+    for query in c.queries:
+        if query.context is Context.FORWARD_FREE:
+            return Decision(True, f"query {query.name!r} is context aware: a row out of order may move its edges")
+    for query in c.queries:
+        if query.counts_rows:
+            return Decision(True, f"query {query.name!r} counts rows: a row out of order shifts all later ones")
+    return Decision(False, "context-free and session windows over aggregates that take rows in any order")
+
+
+def split_slices(c: Characteristics) -> Decision:
+    """Figure 5: are splits required?"""
+    for query in c.queries:
+        if query.context is Context.FORWARD_AWARE:
+            return Decision(True, f"query {query.name!r} is forward context aware: rows place edges before themselves")
+    if c.ordered:
+        return Decision(False, "rows come in order and no edge is placed behind them")
+    for query in c.queries:
+        if query.context is Context.FORWARD_FREE:
+            return Decision(True, f"query {query.name!r} is context aware: a row out of order may place an edge")
+    return Decision(False, "context-free edges are known in advance, and sessions only ever merge")
+
+
+def remove_tuples(aggregate: AggregateTraits, c: Characteristics, *, exact: bool = True) -> Decision:
+    """Figure 6: how are tuples removed from slices?  ``"never"``, ``"invert"`` or ``"recompute"``."""
+    counting = [q.name for q in c.queries if q.counts_rows and aggregate in q.aggregates]
+    if not counting:
+        return Decision("never", "no query over it counts rows: a row stays in its slice")
+    if c.ordered:
+        return Decision("never", "rows come in order: none shifts the ones behind it")
+    if aggregate.invertible and exact:
+        return Decision("invert", f"query {counting[0]!r} shifts rows between slices, and {aggregate.name} has an inverse")
+    why = "has no inverse" if not aggregate.invertible else "would lose digits by its inverse"
+    return Decision("recompute", f"query {counting[0]!r} shifts rows between slices, and {aggregate.name} {why}")
+
+
+def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool) -> Decision:
+    """Which store answers the windows over this aggregate?  ``"lazy"``, ``"eager"`` or ``"prefix"``."""
+    overlaps = [q.overlap for q in c.queries if aggregate in q.aggregates and q.context is not Context.SESSION]
+    # Every window of every query may add its own edges, so that slices per window grow with the number of queries.
+    slices = max(overlaps, default=1) * (2 if len(overlaps) > 1 else 1) + len(overlaps)
+    if slices < LONG_WINDOW:
+        return Decision("lazy", f"windows of about {slices} slices are folded as fast as anything could be looked up")
+    if aggregate.kind == "holistic":
+        return Decision("lazy", "holistic partials grow with the rows they hold: a tree of them would hold every row again")
+    if aggregate.commutative and aggregate.invertible and exact:
+        return Decision("prefix", "invertible and exact on these types: a window is one running value less another")
+    why = "floating point would drift" if aggregate.commutative and aggregate.invertible else "it has no inverse"
+    return Decision("eager", f"windows of about {slices} slices, and {why}: a tree of partials (FlatFAT)")
+
+
+def slicing_technique(c: Characteristics, progressions: int, points: int) -> Decision:
+    """Where are slices cut?  ``"panes"``, ``"pairs"``, ``"edges"``, ``"sessions"`` or ``"one slice"``."""
+    begins = "; before the watermark only the begins of open windows stay (Cutty)" if not c.lateness else ""
+    sessions = any(q.context is Context.SESSION for q in c.queries)
+    if progressions == 0 and not points:
+        if sessions:
+            return Decision("sessions", "only gaps between rows separate slices")
+        return Decision("one slice", "no window has an edge")
+    if progressions == 1 and not points:
+        return Decision("panes", "all edges of all windows lie on one grid" + begins)
+    if progressions == 2 and len(c.queries) - sessions == 1 and not points:
+        return Decision("pairs", "the slide does not divide the length: each slide has a begin and an end in it" + begins)
+    return Decision("edges", f"the edges of {progressions} different grids, each cut once" + begins)

@@ -1,0 +1,198 @@
+"""The plan: a workload on columns of known types, with everything decided. Made by ``plan_for``, run by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.base import Aggregate, Monoid
+from slicewise.amounts import INTEGER, TIME
+from slicewise.errors import AggregateError, QueryError
+from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
+from slicewise.plan.decisions import Decision, choose_store, keep_tuples, needs_tuples
+from slicewise.results import ResultSchema
+from slicewise.windows import Context, Session, Window
+from slicewise.workload import Workload
+
+__all__ = ["Group", "Plan", "check_runnable", "plan_for"]
+
+STORE_NAMES = ("lazy", "eager", "prefix")
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Queries that compute the same aggregates, and so share every answer over the same window.
+
+    Attributes
+    ----------
+    monoids
+        Positions of the aggregates among the plan's monoids, in result order.
+    families, family_queries
+        The context-free families that the group's queries use, and for each of them the queries, as positions in the
+        workload.
+    sessions
+        For each session gap (as position among the plan's gaps) the queries over it.
+    """
+
+    monoids: tuple[int, ...]
+    families: np.ndarray
+    family_queries: tuple[np.ndarray, ...]
+    sessions: Mapping[int, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything the engine needs to know.
+
+    Attributes
+    ----------
+    aggregates, monoids, stores
+        The different aggregates of all queries, bound to their types, and how their windows are answered.
+    windows
+        The different context-free windows of all queries.
+    gaps
+        The different session gaps, ascending.
+    recomputed
+        Positions of the monoids that are computed again from stored tuples when rows come out of order.
+    tuple_types
+        The columns of stored tuples with their types: all that any aggregate reads, so that slices can be cut anew from them.
+    """
+
+    workload: Workload
+    ordered: bool
+    characteristics: Characteristics
+    aggregates: tuple[Aggregate, ...]
+    monoids: tuple[Monoid, ...]
+    stores: tuple[Decision, ...]
+    windows: tuple[Window, ...]
+    gaps: tuple[int, ...]
+    groups: tuple[Group, ...]
+    keeps_tuples: Decision
+    recomputed: tuple[int, ...]
+    tuple_types: Mapping[str, pa.DataType]
+    schema: ResultSchema
+
+
+def check_runnable(workload: Workload) -> None:
+    """Refuse windows that the engine cannot run."""
+    for query in workload.queries:
+        window = query.window
+        fits = window.context in (Context.FREE, Context.SESSION) and set(window.measures) <= {TIME, INTEGER}
+        if not fits:
+            raise QueryError(
+                f"query {query.name!r}: {window!r} can be explained but not run yet; this version runs windows on event "
+                "time (tumbling, sliding, cumulative, landmark, between) and sessions"
+            )
+
+
+def plan_for(
+    workload: Workload,
+    types: Mapping[str, pa.DataType],
+    *,
+    time_type: pa.DataType,
+    ordered: bool = False,
+    store: str | None = None,
+) -> Plan:
+    """Decide everything about a workload whose columns have these types.
+
+    Parameters
+    ----------
+    types
+        The Arrow type of every column that the workload reads, keys included.
+    time_type
+        The Arrow type of the time column, for the bounds of windows in results.
+    store
+        Use this store for every aggregate instead of the one that fits it best.
+    """
+    c = characteristics_of(workload, ordered=ordered)
+    aggregates = tuple(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
+    monoids = tuple(a.bind(*(types[column] for column in a.columns)) for a in aggregates)
+    stores = tuple(_store(m, c, store) for m in monoids)
+    windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.context is Context.FREE))
+    gaps = tuple(sorted({int(q.window.gap.size) for q in workload.queries if isinstance(q.window, Session)}))
+    recomputed = tuple(i for i, m in enumerate(monoids) if needs_tuples(AggregateTraits.of(m.aggregate), c))
+    return Plan(
+        workload=workload,
+        ordered=ordered,
+        characteristics=c,
+        aggregates=aggregates,
+        monoids=monoids,
+        stores=stores,
+        windows=windows,
+        gaps=gaps,
+        groups=_groups(workload, aggregates, windows, gaps),
+        keeps_tuples=keep_tuples(c),
+        recomputed=recomputed,
+        tuple_types={name: types[name] for name in workload.columns} if recomputed else {},
+        schema=_schema(workload, types, time_type, dict(zip(aggregates, monoids, strict=True))),
+    )
+
+
+def check_store(store: str | None) -> None:
+    """Refuse a store that there is not."""
+    if store is not None and store not in STORE_NAMES:
+        raise QueryError(f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}")
+
+
+def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:
+    aggregate = monoid.aggregate
+    if wanted is None:
+        return choose_store(AggregateTraits.of(aggregate), c, exact=monoid.exact)
+    if wanted == "prefix" and not (aggregate.commutative and aggregate.invertible):
+        return Decision("eager", f"'prefix' was asked for, but {aggregate!r} has no inverse that takes rows in any order")
+    return Decision(wanted, "asked for")
+
+
+def _groups(
+    workload: Workload, aggregates: Sequence[Aggregate], windows: Sequence[Window], gaps: Sequence[int]
+) -> tuple[Group, ...]:
+    place = {a: i for i, a in enumerate(aggregates)}
+    together: dict[tuple[int, ...], list[int]] = {}
+    for number, query in enumerate(workload.queries):
+        together.setdefault(tuple(place[a] for a in query.aggregates.values()), []).append(number)
+    family_of = {w: i for i, w in enumerate(windows)}
+    groups = []
+    for monoids, queries in together.items():
+        families: dict[int, list[int]] = {}
+        sessions: dict[int, list[int]] = {}
+        for number in queries:
+            window = workload.queries[number].window
+            if isinstance(window, Session):
+                sessions.setdefault(gaps.index(int(window.gap.size)), []).append(number)
+            else:
+                families.setdefault(family_of[window], []).append(number)
+        groups.append(
+            Group(
+                monoids,
+                np.array(sorted(families), np.int64),
+                tuple(np.array(families[f]) for f in sorted(families)),
+                {gap: np.array(numbers) for gap, numbers in sessions.items()},
+            )
+        )
+    return tuple(groups)
+
+
+def _schema(
+    workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType, bound: Mapping[Aggregate, Monoid]
+) -> ResultSchema:
+    columns: dict[str, pa.DataType] = {}
+    owner: dict[str, str] = {}
+    for query in workload.queries:
+        for name, aggregate in query.aggregates.items():
+            type_ = bound[aggregate].result
+            if columns.setdefault(name, type_) != type_:
+                raise AggregateError(
+                    f"queries {owner[name]!r} and {query.name!r} both have a column {name!r}, of types {columns[name]} and "
+                    f"{type_}; give one of them another name"
+                )
+            owner.setdefault(name, query.name)
+    return ResultSchema(
+        key_names=tuple(workload.keys),
+        key_types=tuple(types[k] for k in workload.keys),
+        time_type=time_type,
+        queries=tuple((q.name, tuple(q.aggregates)) for q in workload.queries),
+        column_types=columns,
+    )

@@ -1,0 +1,179 @@
+"""Results: what comes out of a workload. Columnar inside, rows for those who iterate.
+
+A leaf: it knows columns, not how they were computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.columns import Column
+
+__all__ = ["CHANGES", "INSERT", "OPEN_END", "RESERVED", "RETRACT", "UPDATE", "Block", "Result", "ResultSchema", "Results"]
+
+INSERT, UPDATE, RETRACT = 0, 1, 2
+CHANGES = ("insert", "update", "retract")
+RESERVED = ("query", "window", "span", "change", "revision")
+
+#: The end of a window whose end never came; None to the user, null in Arrow.
+OPEN_END = np.iinfo(np.int64).max
+
+
+class Result(NamedTuple):
+    """One window's result for one key.
+
+    ``start`` and ``end`` are in the query's own measure: event time as microseconds since the epoch (or as the integers
+    of an integer time column), positions for counts. A retraction has no values.
+    """
+
+    key: tuple[Any, ...]
+    query: str
+    start: int | float
+    end: int | float | None
+    change: str
+    revision: int
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ResultSchema:
+    """What the results of a workload look like.
+
+    Parameters
+    ----------
+    key_names, key_types
+        The key columns.
+    time_type
+        The Arrow type of window bounds: timestamps, or int64 for an integer time column.
+    queries
+        For each query its name and, in order, its result columns.
+    column_types
+        The Arrow type of each result column.
+    """
+
+    key_names: tuple[str, ...]
+    key_types: tuple[pa.DataType, ...]
+    time_type: pa.DataType
+    queries: tuple[tuple[str, tuple[str, ...]], ...]
+    column_types: dict[str, pa.DataType]
+
+    def arrow(self) -> pa.Schema:
+        """The schema of :meth:`Results.to_arrow`."""
+        bounds = pa.struct([("start", self.time_type), ("end", self.time_type)])
+        span = pa.struct([("start", pa.float64()), ("end", pa.float64())])
+        keys = [pa.field(n, t) for n, t in zip(self.key_names, self.key_types, strict=True)]
+        fixed = [("query", pa.string()), ("window", bounds), ("span", span), ("change", pa.string())]
+        fixed.append(("revision", pa.int32()))
+        return pa.schema([*keys, *fixed, *self.column_types.items()])
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Results of queries that compute the same aggregates, whatever they call them: one array per column.
+
+    ``query`` holds positions in the schema's queries; ``values`` one column per aggregate, in the queries' order, or
+    nothing for retractions.
+    """
+
+    keys: tuple[Column, ...]
+    query: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    change: np.ndarray
+    revision: np.ndarray
+    values: tuple[Column, ...]
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+
+class Results:
+    """The results of one call: iterable as :class:`Result`, convertible to Arrow and pandas.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), total=sw.sum("v")).operator()
+    >>> _ = op.process_batch({"t": [1, 5, 12], "v": [1, 2, 3]})
+    >>> list(op.close())[0]
+    Result(key=(), query='q', start=0, end=10, change='insert', revision=0, values={'total': 3})
+    """
+
+    __slots__ = ("blocks", "schema")
+
+    def __init__(self, schema: ResultSchema | None = None, blocks: Sequence[Block] = ()) -> None:
+        self.schema = schema
+        self.blocks = [b for b in blocks if len(b)]
+
+    def __len__(self) -> int:
+        return sum(len(b) for b in self.blocks)
+
+    def __bool__(self) -> bool:
+        return bool(self.blocks)
+
+    def __add__(self, other: Results) -> Results:
+        return Results(self.schema or other.schema, [*self.blocks, *other.blocks])
+
+    def __repr__(self) -> str:
+        return f"Results({len(self)} rows)"
+
+    def __iter__(self) -> Iterator[Result]:
+        for block in self.blocks:
+            assert self.schema is not None
+            keys = list(zip(*(k.to_pylist() for k in block.keys), strict=True)) if block.keys else [()] * len(block)
+            values = [c.to_pylist() for c in block.values]
+            bounds = zip(block.start.tolist(), block.end.tolist(), strict=True)
+            marks = zip(block.change.tolist(), block.revision.tolist(), strict=True)
+            rows = zip(keys, block.query.tolist(), bounds, marks, strict=True)
+            for i, (key, query, (start, end), (change, revision)) in enumerate(rows):
+                name, columns = self.schema.queries[query]
+                row = [column[i] for column in values] if values else [None] * len(columns)
+                shown_end = None if end == OPEN_END else end
+                found = dict(zip(columns, row, strict=True))
+                yield Result(key, name, start, shown_end, CHANGES[change], revision, found)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per key, query and window, with the columns that a DataFrame of the same workload has."""
+        if self.schema is None:
+            return pa.table({})
+        schema = self.schema.arrow()
+        return pa.concat_tables([self._table(b, self.schema, schema) for b in self.blocks] or [schema.empty_table()])
+
+    def to_pandas(self) -> Any:
+        """:meth:`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    @staticmethod
+    def _table(block: Block, said: ResultSchema, schema: pa.Schema) -> pa.Table:
+        names = np.array([name for name, _ in said.queries], object)
+        window = schema.field("window").type
+        ends = pa.array(block.end, mask=block.end == OPEN_END)
+        bounds = [pa.array(block.start).cast(said.time_type), ends.cast(said.time_type)]
+        span = schema.field("span").type
+        data: dict[str, pa.Array] = {n: k.to_arrow() for n, k in zip(said.key_names, block.keys, strict=True)}
+        data["query"] = pa.array(names[block.query], pa.string())
+        data["window"] = pa.StructArray.from_arrays(bounds, fields=list(window))
+        data["span"] = pa.nulls(len(block), span)
+        data["change"] = pa.array(np.array(CHANGES, object)[block.change], pa.string())
+        data["revision"] = pa.array(block.revision, pa.int32())
+        for name, type_ in said.column_types.items():
+            data[name] = _value_column(block, said, name, type_)
+        return pa.table(data, schema=schema)
+
+
+def _value_column(block: Block, said: ResultSchema, name: str, type_: pa.DataType) -> pa.Array:
+    """One result column: each query of the block may hold it at another position, or not at all."""
+    position = np.array([columns.index(name) if name in columns else -1 for _, columns in said.queries])[block.query]
+    places = np.unique(position) if block.values else np.array([-1])
+    if len(places) == 1:
+        return pa.nulls(len(block), type_) if places[0] < 0 else block.values[places[0]].to_arrow().cast(type_)
+    out = np.empty(len(block), object)
+    for place in places[places >= 0]:
+        here = position == place
+        out[here] = block.values[place].take(here).to_objects()
+    return pa.array(out.tolist(), type_)

@@ -1,0 +1,140 @@
+"""Edges: where slices are cut. The stream slicer of the paper, for whole arrays of rows.
+
+Edges of context-free windows are known in advance, as progressions (see :mod:`slicewise.slicing.periodic`). A *cell* is
+what lies between two neighbouring edges; it is named by the edge that begins it. Two rows of a key with the same cell
+belong to the same slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from slicewise.slicing.periodic import NEVER, PeriodicWindows, Progression, reduce_progressions
+
+__all__ = ["Edges"]
+
+#: Materialise edges while there are fewer than this many per row; beyond, compute each row's cell by arithmetic.
+EDGES_PER_ROW = 4
+
+
+class Edges:
+    """The edges of a workload.
+
+    Parameters
+    ----------
+    windows
+        The context-free families.
+    gaps
+        The gaps of the session queries. A session that ends inside a slice could not be told from it, so no slice may
+        be wider than the smallest gap; where no progression sees to that, one of that step is added for cutting.
+    """
+
+    def __init__(self, windows: PeriodicWindows, gaps: Sequence[int] = ()) -> None:
+        self.windows = windows
+        self.points = windows.points()
+        needed = windows.progressions()
+        self.needed = _Grid(needed, self.points)
+        self.cut = self.needed
+        if gaps and not any(p.step <= min(gaps) for p in needed):
+            self.cut = _Grid(reduce_progressions({*needed, Progression(min(gaps), 0)}), self.points)
+
+    def next_edge(self, t: int) -> int:
+        """The first edge after ``t`` at which slices are cut.
+
+        >>> from slicewise.windows import tumbling
+        >>> Edges(PeriodicWindows([tumbling(10)])).next_edge(13)     # t + l - (t mod l)
+        20
+        """
+        return self.cut.after(t)
+
+    def inside(self, low: int, high: int) -> np.ndarray | None:
+        """The cutting edges in ``(low, high]``, ascending, or None if there are too many to list."""
+        return self.cut.between(low, high, limit=1_000_000)
+
+    def cells(self, t: np.ndarray) -> np.ndarray:
+        """The cell of each row."""
+        return self.cut.floor(t)
+
+    def needed_cells(self, t: np.ndarray, horizon: int) -> np.ndarray:
+        """The cell of each time when only edges that some open window still has are counted.
+
+        A window is open while it ends after ``horizon``. All edges after the horizon are needed; before it, only the
+        starts of windows that are open, so that slices whose edges have gone can be merged.
+        """
+        cells = self.needed.floor(t)
+        if horizon <= -NEVER:
+            return cells
+        old = cells <= horizon
+        if old.any():
+            begins = self.windows.open_starts(horizon)
+            begins = np.concatenate([[-NEVER], begins])
+            # Times that no needed edge separates from the horizon share the last begin before them.
+            cells[old] = begins[np.searchsorted(begins, np.minimum(t[old], horizon), "right") - 1]
+        return cells
+
+
+class _Grid:
+    """The union of some progressions and some single points."""
+
+    def __init__(self, progressions: Sequence[Progression], points: np.ndarray) -> None:
+        self.progressions = list(progressions)
+        self.step = np.array([p.step for p in progressions], np.int64)
+        self.phase = np.array([p.phase for p in progressions], np.int64)
+        self.points = points
+
+    def after(self, t: int) -> int:
+        """The first edge after ``t``."""
+        found = [NEVER]
+        if len(self.step):
+            found.append(int((t + self.step - (t - self.phase) % self.step).min()))
+        later = self.points[np.searchsorted(self.points, t, "right") :]
+        if len(later):
+            found.append(int(later[0]))
+        return min(found)
+
+    def between(self, low: int, high: int, limit: int) -> np.ndarray | None:
+        """The edges in ``(low, high]``, ascending and each once; None if there might be more than ``limit``."""
+        first = (low - self.phase) // self.step + 1
+        counts = np.maximum((high - self.phase) // self.step - first + 1, 0)
+        total = int(counts.sum())
+        if total > limit:
+            return None
+        if len(self.step) == 1:
+            at = int(first[0])
+            edges = np.arange(at, at + total) * self.step[0] + self.phase[0]
+        else:
+            which = np.repeat(np.arange(len(counts)), counts)
+            nth = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+            edges = np.unique((first[which] + nth) * self.step[which] + self.phase[which])
+        if len(self.points):
+            edges = np.union1d(edges, self.points[(self.points > low) & (self.points <= high)])
+        return edges
+
+    def floor(self, t: np.ndarray) -> np.ndarray:
+        """The greatest edge at or before each time; minus infinity where there is none."""
+        if not len(t):
+            return t.copy()
+        if len(self.step) == 1 and not len(self.points):
+            return t - (t - self.phase[0]) % self.step[0]
+        low, high = int(t.min()), int(t.max())
+        edges = self.between(low - 1, high, limit=EDGES_PER_ROW * len(t) + 64)
+        if edges is None:
+            return self._floor_by_arithmetic(t)
+        # The edge that begins the first cell lies before the first row.
+        first = self._floor_by_arithmetic(np.array([low]))
+        edges = np.concatenate([first, edges]) if not len(edges) or edges[0] != low else edges
+        return edges[np.searchsorted(edges, t, "right") - 1]
+
+    def _floor_by_arithmetic(self, t: np.ndarray) -> np.ndarray:
+        out = np.full(len(t), -NEVER)
+        block = max(1, 2_000_000 // max(1, len(self.step)))
+        for at in range(0, len(t), block):
+            chunk = t[at : at + block, None]
+            if len(self.step):
+                out[at : at + block] = (chunk - (chunk - self.phase) % self.step).max(axis=1)
+        if len(self.points):
+            before = np.searchsorted(self.points, t, "right") - 1
+            out = np.where(before >= 0, np.maximum(out, self.points[before]), out)
+        return out

@@ -1,0 +1,229 @@
+"""Intake: from what the user hands in to checked arrays. Everything wrong with rows is found here, before any state moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.amounts import INTEGER, Measure
+from slicewise.columns import Column, physical_dtype
+from slicewise.errors import DataError, did_you_mean
+from slicewise.slicing.periodic import NEVER
+from slicewise.workload import Workload
+
+__all__ = ["Batch", "conform", "parse_types", "read_batch", "to_times"]
+
+#: Event times must stay this far from the end of int64, so that windows around them can be computed.
+LARGEST_TIME = NEVER // 2
+
+TYPE_NAMES = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows, checked: event times, key columns as Arrow arrays, and the other columns that the workload reads.
+
+    ``source`` is what the user handed in, with all its columns, so that late rows can be given back whole.
+    """
+
+    times: np.ndarray
+    time_type: pa.DataType
+    keys: list[pa.Array]
+    columns: dict[str, Column]
+    source: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def types(self, workload: Workload) -> dict[str, pa.DataType]:
+        """The types of the columns that the workload reads."""
+        found = {name: key.type for name, key in zip(workload.keys, self.keys, strict=True)}
+        return found | {name: column.type for name, column in self.columns.items()}
+
+    def take(self, index: np.ndarray) -> Batch:
+        """The rows at ``index``, as they came, to be given back; not to be processed again."""
+        source = {name: _picked(data, index) for name, data in self.source.items()}
+        return Batch(self.times[index], self.time_type, [], {}, source)
+
+    def source_list(self, name: str) -> list[Any]:
+        """A column as it came, as Python values."""
+        data = self.source[name]
+        if isinstance(data, Column):
+            return data.to_pylist()
+        if isinstance(data, (pa.Array, pa.ChunkedArray)):
+            return data.to_pylist()
+        return data.tolist() if hasattr(data, "tolist") else list(data)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as they came, as dictionaries."""
+        names = list(self.source)
+        columns = [self.source_list(name) for name in names]
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def parse_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
+    """Types as the user gives them: Arrow types, or Spark's names for them."""
+    found = {}
+    for column, type_ in (types or {}).items():
+        if isinstance(type_, str):
+            if type_.lower() not in TYPE_NAMES:
+                raise DataError(f"`types`: {type_!r} for column {column!r} is no type; {did_you_mean(type_, TYPE_NAMES)}")
+            type_ = TYPE_NAMES[type_.lower()]
+        if not isinstance(type_, pa.DataType):
+            raise DataError(f"`types`: column {column!r} needs an Arrow type or a name such as 'double'; got {type_!r}")
+        found[column] = type_
+    return found
+
+
+def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType]) -> Batch:
+    """Check a batch of rows: a mapping of arrays, an Arrow table or record batch, or a pandas DataFrame."""
+    columns = _as_mapping(data)
+    wanted = (workload.time, *workload.keys, *workload.columns)
+    missing = [name for name in wanted if name not in columns]
+    if missing:
+        raise DataError(f"there is no column {missing[0]!r} in the rows; {did_you_mean(missing[0], columns)}")
+    times, time_type = to_times(columns[workload.time], workload.time, workload.time_measure)
+    keys = [_arrow(columns[name], name, types.get(name)) for name in workload.keys]
+    values = {name: _column(columns[name], name, types.get(name)) for name in workload.columns}
+    lengths = {workload.time: len(times), **{n: len(k) for n, k in zip(workload.keys, keys, strict=True)}}
+    lengths |= {n: len(v) for n, v in values.items()}
+    for name, length in lengths.items():
+        if length != len(times):
+            raise DataError(
+                f"all columns must have the same number of rows; got {len(times)} in {workload.time!r} and {length} in "
+                f"{name!r}"
+            )
+    return Batch(times, time_type, keys, values, columns)
+
+
+def to_times(data: Any, name: str, measure: Measure) -> tuple[np.ndarray, pa.DataType]:
+    """Event times as int64, and the type that window bounds have in results."""
+    if isinstance(data, np.ndarray) and data.dtype == np.int64 and data.ndim == 1:
+        column = Column(data, pa.int64())
+    else:
+        column = _column(data, name, None)
+    type_ = column.type
+    if not len(column):
+        return np.empty(0, np.int64), pa.int64() if measure == INTEGER else pa.timestamp("us")
+    if pa.types.is_null(type_):
+        raise DataError(f"the time column {name!r} is null in row 0; every row needs an event time")
+    if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
+        if measure == INTEGER:
+            raise DataError(
+                f"the time column {name!r} holds {type_}, but the windows are given in plain integers; give them as "
+                "durations, such as '10 seconds'"
+            )
+        times = column.values
+        if pa.types.is_date32(type_):
+            times = times * 86_400_000_000
+        elif pa.types.is_date64(type_):
+            times = times * 1000
+        bounds = pa.timestamp("us", getattr(type_, "tz", None) and "UTC")
+    elif pa.types.is_integer(type_):
+        times = column.values
+        bounds = pa.int64() if measure == INTEGER else pa.timestamp("us")
+    else:
+        raise DataError(
+            f"the time column {name!r} must hold timestamps, or integers (microseconds since the epoch, or the integers "
+            f"in which the windows are given); got {type_}"
+        )
+    if column.valid is not None:
+        row = int(np.flatnonzero(~column.valid)[0])
+        raise DataError(f"the time column {name!r} is null in row {row}; every row needs an event time")
+    low, high = int(times.min()), int(times.max())
+    if low < -LARGEST_TIME or high > LARGEST_TIME:
+        row = int(np.argmax((times < -LARGEST_TIME) | (times > LARGEST_TIME)))
+        raise DataError(f"the time column {name!r} holds {times[row]} in row {row}, which no window could lie around")
+    return times, bounds
+
+
+def conform(column: Column, type_: pa.DataType, name: str) -> Column:
+    """The column in the type that this operator knows for it."""
+    if column.type == type_:
+        return column
+    if pa.types.is_null(column.type):
+        filler: Any = None if physical_dtype(type_) == object else 0
+        values = np.full(len(column), filler, physical_dtype(type_))
+        return Column(values, type_, np.zeros(len(column), bool))
+    t = pa.types
+    if t.is_integer(column.type) and t.is_integer(type_):
+        return Column(column.values, type_, column.valid)
+    if t.is_floating(type_) and (t.is_floating(column.type) or t.is_integer(column.type)):
+        return Column(column.values.astype(np.float64), type_, column.valid)
+    if t.is_timestamp(type_) and t.is_timestamp(column.type) and bool(type_.tz) == bool(column.type.tz):
+        return Column(column.values, type_, column.valid)
+    if t.is_string(type_) and t.is_large_string(column.type) or t.is_decimal(type_) and t.is_decimal(column.type):
+        return Column.of(column.to_arrow(), type_)
+    raise DataError(
+        f"column {name!r} held {type_} so far, and now {column.type}; cast it, or say what it is from the start: "
+        f"operator(types={{{name!r}: 'double'}})"
+    )
+
+
+def _as_mapping(data: Any) -> Mapping[str, Any]:
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        names = data.column_names
+        twice = [n for n in names if names.count(n) > 1]
+        if twice:
+            raise DataError(f"the rows have the column {twice[0]!r} twice; rename one of them")
+        return {name: data.column(name) for name in names}
+    if isinstance(data, Mapping):
+        return data
+    if hasattr(data, "columns") and hasattr(data, "iloc"):
+        names = [str(c) for c in data.columns]
+        twice = [n for n in names if names.count(n) > 1]
+        if twice:
+            raise DataError(f"the rows have the column {twice[0]!r} twice; rename one of them")
+        return {name: data[name].to_numpy() if data[name].dtype.kind in "if" else data[name] for name in data.columns}
+    raise DataError(
+        f"rows must come as a mapping of columns, an Arrow table or a pandas DataFrame; got {type(data).__name__}"
+    )
+
+
+def _arrow(data: Any, name: str, type_: pa.DataType | None) -> pa.Array:
+    try:
+        if isinstance(data, pa.ChunkedArray):
+            return data.combine_chunks() if data.num_chunks != 1 else data.chunk(0)
+        return data if isinstance(data, pa.Array) else pa.array(data, type=type_)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"column {name!r} cannot be read as one type: {error}") from error
+
+
+def _column(data: Any, name: str, type_: pa.DataType | None) -> Column:
+    try:
+        return Column.of(data, type_)
+    except DataError as error:
+        raise DataError(f"column {name!r}: {error}") from error
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"column {name!r} cannot be read as one type: {error}") from error
+
+
+def _picked(data: Any, index: np.ndarray) -> Any:
+    if isinstance(data, (Column, pa.Array, pa.ChunkedArray)):
+        return data.take(index)
+    if isinstance(data, np.ndarray):
+        return data[index]
+    if hasattr(data, "iloc"):
+        return data.iloc[index]
+    return [data[i] for i in index.tolist()]

@@ -1,0 +1,150 @@
+"""Kernels: the few array moves that everything else is made of. No state, no windows, no aggregates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["KeyTimeIndex", "enumerate_ranges", "expand_ranges", "match_rows", "order_by", "running_last", "segment_starts"]
+
+#: Composite sort keys stay below this, so that adding a remainder never overflows.
+ROOM = 2**62
+
+
+def segment_starts(changed: np.ndarray) -> np.ndarray:
+    """Where segments start, given for each row but the first whether it differs from the one before.
+
+    >>> segment_starts(np.array([False, True, False]))
+    array([0, 2])
+    """
+    return np.concatenate([[0], np.flatnonzero(changed) + 1])
+
+
+def expand_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All positions of the ranges ``[low, high)``, end to end, and where each range starts among them.
+
+    >>> expand_ranges(np.array([3, 7]), np.array([5, 10]))
+    (array([3, 4, 7, 8, 9]), array([0, 2]))
+    """
+    counts = high - low
+    starts = np.cumsum(counts) - counts
+    return np.repeat(low - starts, counts) + np.arange(int(counts.sum())), starts
+
+
+def enumerate_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which range each of all the positions of ``[low, high]`` (both included) belongs to, and the positions.
+
+    Ranges with ``high < low`` are empty.
+
+    >>> enumerate_ranges(np.array([3, 7, 9]), np.array([4, 6, 9]))
+    (array([0, 0, 2]), array([3, 4, 9]))
+    """
+    counts = np.maximum(high - low + 1, 0)
+    which = np.repeat(np.arange(len(counts)), counts)
+    starts = np.cumsum(counts) - counts
+    return which, low[which] + np.arange(len(which)) - starts[which]
+
+
+def order_by(key: np.ndarray, value: np.ndarray) -> np.ndarray | None:
+    """The stable order of rows by (key, value); None if they are in that order already.
+
+    Three sorts in one: for small ranges a radix sort of 16-bit numbers, for larger ones a sort of 64-bit numbers that
+    carry their own position (NumPy sorts values much faster than it argsorts), and a lexsort when nothing fits.
+    """
+    n = len(value)
+    if n < 2:
+        return None
+    if key[0] == key[-1] and (key == key[0]).all():
+        if (value[1:] >= value[:-1]).all():
+            return None
+        key_range, key_low = 1, int(key[0])
+    else:
+        same = key[1:] == key[:-1]
+        if ((key[1:] > key[:-1]) | (same & (value[1:] >= value[:-1]))).all():
+            return None
+        key_low = int(key.min())
+        key_range = int(key.max()) - key_low + 1
+    low = int(value.min())
+    span = int(value.max()) - low + 1
+    if key_range * span < 2**16:
+        return np.argsort(((key - key_low) * span + (value - low)).astype(np.uint16), kind="stable")
+    if key_range * span < ROOM // n:
+        packed = ((key - key_low) * span + (value - low)) * n + np.arange(n)
+        packed.sort()
+        return packed % n
+    return np.lexsort((value, key))
+
+
+class KeyTimeIndex:
+    """Finds (key, time) pairs in rows sorted by them.
+
+    A pair becomes one integer, so that all look-ups are one ``searchsorted``. Where keys times times do not fit, times
+    are replaced by their rank.
+    """
+
+    def __init__(self, key: np.ndarray, time: np.ndarray) -> None:
+        self._ranks: np.ndarray | None = None
+        self._low = self._span = 0
+        self._plain = not len(key) or key[0] == key[-1]
+        if self._plain:
+            self._key = int(key[0]) if len(key) else 0
+            self._packed = time
+            return
+        self._low = int(time.min())
+        self._span = int(time.max()) - self._low + 2
+        if int(key[-1] + 1) * self._span < ROOM:
+            self._packed = key * self._span + (time - self._low)
+        else:
+            self._ranks = np.unique(time)
+            self._span = len(self._ranks) + 1
+            self._packed = key * self._span + np.searchsorted(self._ranks, time)
+
+    def locate(self, key: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """How many rows come before each pair: the position of the first row of the key at or after the time."""
+        if self._plain:
+            at = np.searchsorted(self._packed, time)
+            if not len(key) or (key == self._key).all():
+                return at
+            return np.where(key == self._key, at, np.where(key < self._key, 0, len(self._packed)))
+        if self._ranks is not None:
+            place = np.searchsorted(self._ranks, time)
+        else:
+            place = np.clip(time - self._low, 0, self._span - 1)
+        return np.searchsorted(self._packed, key * self._span + place)
+
+
+def running_last(group: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """The largest ``last`` so far within each group; equal groups stand together.
+
+    >>> running_last(np.array([0, 0, 0, 1]), np.array([9, 5, 12, 3]))
+    array([ 9,  9, 12,  3])
+    """
+    same = group[1:] == group[:-1]
+    if not (same & (last[1:] < last[:-1])).any():
+        return last
+    # Ranks of groups and of times fit into one integer where the times themselves may not.
+    times, rank = np.unique(last, return_inverse=True)
+    number = np.concatenate([[0], np.cumsum(~same)])
+    return times[np.maximum.accumulate(number * len(times) + rank) - number * len(times)]
+
+
+def match_rows(table: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...]) -> np.ndarray:
+    """For each wanted row the position of the same row in ``table``, or -1. No row is in the table twice.
+
+    >>> match_rows((np.array([1, 1, 2]), np.array([5, 6, 5])), (np.array([2, 1, 3]), np.array([5, 6, 5])))
+    array([ 2,  1, -1])
+    """
+    n, m = len(table[0]), len(wanted[0])
+    if not n or not m:
+        return np.full(m, -1)
+    columns = [np.concatenate([t, w]) for t, w in zip(table, wanted, strict=True)]
+    is_wanted = np.concatenate([np.zeros(n, bool), np.ones(m, bool)])
+    order = np.lexsort((is_wanted, *columns[::-1]))
+    new = np.zeros(n + m, bool)
+    for column in columns:
+        ordered = column[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    new[0] = True
+    head = order[np.flatnonzero(new)[np.cumsum(new) - 1]]
+    found = np.full(n + m, -1)
+    found[order] = np.where(head < n, head, -1)
+    return found[n:]

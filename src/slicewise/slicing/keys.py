@@ -1,0 +1,116 @@
+"""Keys: every different key gets a number, so that the engine only sees integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.columns import Column
+
+__all__ = ["KeyTable"]
+
+
+class KeyTable:
+    """Numbers for keys, in the order in which they were first seen. A null is a key like any other.
+
+    Examples
+    --------
+    >>> table = KeyTable([pa.string()])
+    >>> table.encode([pa.array(["b", None, "b"])], 3)
+    array([0, 1, 0])
+    >>> table.decode(np.array([1, 0]))[0].to_pylist()
+    [None, 'b']
+    """
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        self.types = tuple(types)
+        self.values: list[tuple[Any, ...]] = []
+        self._numbers: dict[Any, int] = {}
+        self._columns: tuple[Column, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def encode(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
+        """The number of each row's key; new keys are added. Without key columns there is one key, number 0."""
+        if not columns:
+            return np.zeros(rows, np.int64)
+        coded = [_dictionary(c) for c in columns]
+        index, sizes = coded[0][0], len(coded[0][1])
+        if len(coded) > 1:
+            for codes, values in coded[1:]:
+                index = index * len(values) + codes
+                sizes *= len(values)
+            # Several columns make a key: find the combinations that occur.
+            packed = pa.array(index).dictionary_encode()
+            combinations, index = packed.dictionary.to_numpy(), packed.indices.to_numpy().astype(np.int64)
+            keys = [_unpack(int(c), [v for _, v in coded]) for c in combinations]
+        else:
+            keys = [(v,) for v in coded[0][1]]
+        return np.array([self.number(k) for k in keys], np.int64)[index] if keys else np.zeros(0, np.int64)
+
+    def number(self, key: tuple[Any, ...]) -> int:
+        """The number of one key; a new one if it was never seen."""
+        hashable = tuple(_hashable(v) for v in key)
+        found = self._numbers.get(hashable)
+        if found is None:
+            found = self._numbers[hashable] = len(self.values)
+            self.values.append(key)
+            self._columns = None
+        return found
+
+    def decode(self, numbers: np.ndarray) -> tuple[Column, ...]:
+        """The key columns of these keys."""
+        if not self.types:
+            return ()
+        if self._columns is None:
+            self._columns = tuple(
+                Column.of([k[i] for k in self.values], type_) for i, type_ in enumerate(self.types)
+            )
+        return tuple(c.take(numbers) for c in self._columns)
+
+    def without_unused(self, used: np.ndarray) -> tuple[KeyTable, np.ndarray]:
+        """A table of only these keys (ascending numbers), and for each old number the new one, or -1."""
+        table = KeyTable(self.types)
+        renumbered = np.full(len(self.values), -1)
+        renumbered[used] = np.arange(len(used))
+        for old in used.tolist():
+            table.number(self.values[old])
+        return table, renumbered
+
+
+def _dictionary(column: pa.Array) -> tuple[np.ndarray, list[Any]]:
+    if pa.types.is_nested(column.type):
+        values = column.to_pylist()
+        seen: dict[Any, int] = {}
+        index = np.array([seen.setdefault(_hashable(v), len(seen)) for v in values], np.int64)
+        first = {}
+        for value, number in zip(values, index.tolist(), strict=True):
+            first.setdefault(number, value)
+        return index, [first[i] for i in range(len(first))]
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode("encode")
+    elif column.null_count:
+        column = column.dictionary_decode().dictionary_encode("encode")
+    return column.indices.to_numpy(zero_copy_only=False).astype(np.int64), column.dictionary.to_pylist()
+
+
+def _unpack(packed: int, values: list[list[Any]]) -> tuple[Any, ...]:
+    out = []
+    for column in reversed(values):
+        packed, at = divmod(packed, len(column))
+        out.append(column[at])
+    return tuple(reversed(out))
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple((k, _hashable(v)) for k, v in value.items())
+    if isinstance(value, list):
+        return tuple(_hashable(v) for v in value)
+    if isinstance(value, float) and value != value:
+        return "NaN", float  # NaN is not equal to itself, and yet it is one key
+    return value

@@ -1,0 +1,444 @@
+"""The operator: a workload running in this process. Rows and watermarks in, results out.
+
+The public face of the engine. It reads rows (:mod:`intake`), numbers keys, hands both to the engine, and keeps what the
+engine has no use for: late rows, counters, the buffer of rows that came one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.amounts import INTEGER, to_instant
+from slicewise.errors import DataError, QueryError
+from slicewise.plan.plan import check_runnable, check_store, plan_for
+from slicewise.results import Results
+from slicewise.slicing import snapshots
+from slicewise.slicing.adapting import adapted_state
+from slicewise.slicing.engine import Engine
+from slicewise.slicing.intake import Batch, conform, parse_types, read_batch
+from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.rowbuffer import RowBuffer
+from slicewise.slicing.triggers import Sessions
+from slicewise.windows import Window
+from slicewise.workload import Workload
+
+__all__ = ["LateRow", "Operator", "Stats"]
+
+NOTHING = Results()
+
+
+class LateRow(NamedTuple):
+    """A row for which no window was open any more."""
+
+    time: int
+    key: tuple[Any, ...]
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What an operator holds and has done.
+
+    ``bytes`` are those of arrays: slices, and stored tuples where there are any.
+    """
+
+    keys: int
+    slices: int
+    tuples: int
+    bytes: int
+    rows: int
+    results: int
+    late_rows: int
+    watermark: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Rows outside of the slices: late, or waiting to be judged."""
+
+    batch: Batch
+    key: np.ndarray
+
+    def take(self, index: np.ndarray) -> _Kept:
+        return _Kept(self.batch.take(index), self.key[index])
+
+
+class Operator:
+    """A workload in this process.
+
+    Made by :meth:`slicewise.Workload.operator`. Nothing fires until :meth:`advance`, unless the operator was made with
+    ``ordered=True``: then every row is its own watermark.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> op = sw.Workload(time="t", lateness=100).query("q", sw.tumbling(10), n=sw.count()).operator()
+    >>> _ = op.process_batch({"t": [1, 4, 12]})
+    >>> [(r.start, r.end, r.change, r.values) for r in op.advance(11)]
+    [(0, 10, 'insert', {'n': 2})]
+    >>> _ = op.process(7, {})
+    >>> [(r.start, r.end, r.change, r.values) for r in op.advance(11)]
+    [(0, 10, 'update', {'n': 3})]
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        ordered: bool = False,
+        store: str | None = None,
+        types: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_store(store)
+        check_runnable(workload)
+        self.workload = workload
+        self.ordered = ordered
+        self.store = store
+        self._types = parse_types(types)
+        self._closed = False
+        self._forget_everything()
+
+    # Rows in
+
+    def process(self, time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
+        """Take one row.
+
+        Parameters
+        ----------
+        time
+            Event time: an integer, or a datetime.
+        row
+            The columns that the workload reads.
+        key
+            The key, or a tuple for several key columns; left out, it is read from the row.
+
+        Notes
+        -----
+        Rows are buffered, and cut into slices by the thousands; a row costs an append and a comparison with the next
+        edge. A row that cannot be read is refused when it comes or, at the latest, when the buffer is emptied; the
+        error says which row it was, and the others stay.
+        """
+        raise AssertionError("bound to the row buffer when the operator is made")
+
+    def process_batch(self, columns: Any) -> Results:
+        """Take many rows at once: a mapping of arrays, an Arrow table or a pandas DataFrame."""
+        self._check_open()
+        batch = read_batch(columns, self.workload, self._types)
+        results = self._flush()
+        if len(batch):
+            results = results + self._take(batch)
+            self._rewire()
+        return results
+
+    def drive(self, batches: Iterable[Any]) -> Iterator[Results]:
+        """Take batches and move the watermark behind each: the largest event time seen less the workload's ``watermark``.
+
+        The results of the last step, :meth:`close`, come last.
+        """
+        for batch in batches:
+            results = self.process_batch(batch)
+            engine = self._engine
+            if engine is not None and not self.ordered:
+                results = results + self.advance(max(self._watermark, engine.state.latest - self.workload.watermark))
+            yield results
+        yield self.close()
+
+    # Results out
+
+    def advance(self, watermark: Any) -> Results:
+        """Move the watermark: no row is waited for that is older. Reports what ended and what late rows changed."""
+        self._check_open()
+        at = self._instant(watermark)
+        if at < self._watermark:
+            raise DataError(
+                f"the watermark must not go back; it stands at {self._watermark} and was given as {at}; keep the larger"
+            )
+        return self._flush() + self._step(at)
+
+    def close(self) -> Results:
+        """The end of the stream: every window that holds rows is reported. Nothing can be processed afterwards."""
+        self._check_open()
+        results = self._flush() + self._step(NEVER)
+        self._closed = True
+        self._rewire()
+        return results
+
+    def late(self) -> list[LateRow]:
+        """The rows that came too late for every window of theirs, since this was last asked."""
+        self._flush()
+        found = [row for kept in self._late for row in _late_rows(kept, self._keys)]
+        self._late = []
+        return found
+
+    def stats(self) -> Stats:
+        """Counts of what the operator holds and has done."""
+        self._flush()
+        if self._engine is None:
+            return Stats(0, 0, 0, 0, 0, 0, 0, None)
+        state = self._engine.settled()
+        return Stats(
+            keys=len(np.unique(state.slices.key)),
+            slices=len(state.slices),
+            tuples=len(state.tuples),
+            bytes=state.slices.nbytes + state.tuples.nbytes,
+            rows=self._rows,
+            results=self._results,
+            late_rows=self._late_rows,
+            watermark=None if abs(self._watermark) >= NEVER else self._watermark,
+        )
+
+    def slices(self) -> pa.Table:
+        """The slices as they stand: key columns, start and end (the edges around it), first, last and rows."""
+        self._flush()
+        if self._engine is None:
+            return pa.table({})
+        engine = self._engine
+        state = engine.settled()
+        s = state.slices
+        cells = engine.edges.needed_cells(s.first, engine.horizon)
+        ends = np.array([engine.edges.needed.after(int(t)) for t in s.last], np.int64)
+        names = {n: k.to_arrow() for n, k in zip(self.workload.keys, self._keys.decode(s.key), strict=True)}
+        return pa.table(
+            {
+                **names,
+                "start": pa.array(cells, mask=cells <= -NEVER),
+                "end": pa.array(ends, mask=ends >= NEVER),
+                "first": s.first,
+                "last": s.last,
+                "rows": s.rows,
+            }
+        )
+
+    # Queries that come and go
+
+    def add_query(self, name: str, window: Window, /, **aggregates: Aggregate) -> int | None:
+        """Add a query to the running operator.
+
+        Returns
+        -------
+        int or None
+            The event time from which its results are complete: it reports the windows that start at or after it and
+            end after the present watermark. None when nothing was seen yet, so that it misses nothing.
+        """
+        self._check_open()
+        workload = self.workload.query(name, window, **aggregates)
+        check_runnable(workload)
+        self._adapt(workload)
+        if self._engine is None:
+            return None
+        since = self._engine.state.since.get(name)
+        return since if since is not None and since > -NEVER else None
+
+    def remove_query(self, name: str) -> None:
+        """Remove a query from the running operator, with what only it needed."""
+        self._check_open()
+        if len(self.workload.queries) == 1:
+            self.workload.named(name)
+            raise QueryError(f"{name!r} is the only query; close the operator instead of removing it")
+        self._adapt(self.workload.without(name))
+
+    # State as data
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole state as plain data, with a format version and what the workload is; for :meth:`restore`."""
+        self._check_open()
+        self._flush()
+        return snapshots.take(self)
+
+    def restore(self, snapshot: Mapping[str, Any]) -> Operator:
+        """Continue from a snapshot of this workload; queries may have been added or removed since.
+
+        Refuses the state of another workload or of a newer format, and then leaves the operator as it was.
+        """
+        self._check_open()
+        snapshots.restore(self, snapshot)
+        return self
+
+    # Inside
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DataError("this operator is closed; make a new one with workload.operator()")
+
+    def _forget_everything(self) -> None:
+        """The state of an operator that has seen nothing."""
+        self._time_type: pa.DataType | None = None
+        self._engine: Engine | None = None
+        self._keys = KeyTable([])
+        self._watermark = -NEVER
+        self._waiting: list[_Kept] = []
+        self._late: list[_Kept] = []
+        self._rows = self._results = self._late_rows = 0
+        self._new_buffer()
+
+    def _new_buffer(self) -> None:
+        self._buffer = RowBuffer(self.workload, self.ordered, self._flush)
+        self._rewire()
+
+    def _rewire(self) -> None:
+        """Let ``process`` be the buffer's own function, so that a row costs a single call."""
+        if self._engine is not None:
+            self._buffer.latest = max(self._buffer.latest, self._engine.state.latest)
+            if self.ordered:
+                self._buffer.due = self._engine.next_due()
+        self.process = self._refuse if self._closed else self._buffer.process()  # type: ignore[method-assign]
+
+    def _refuse(self, *_: Any, **__: Any) -> Results:
+        self._check_open()
+        return NOTHING
+
+    def _instant(self, watermark: Any) -> int:
+        if isinstance(watermark, (int, np.integer)) and not isinstance(watermark, bool):
+            at = int(watermark)
+        else:
+            at, measure = to_instant(watermark, name="watermark")
+            if measure != self.workload.time_measure and self.workload.time_measure == INTEGER:
+                raise DataError(f"`watermark` must be an integer, as the windows are; got {watermark!r}")
+        if not -NEVER < at < NEVER:
+            raise DataError(f"`watermark` must be an event time; got {at}")
+        return at
+
+    def _flush(self) -> Results:
+        """Hand buffered rows to the engine."""
+        if not len(self._buffer) or self._closed:
+            return NOTHING
+        data = self._buffer.drain(self._types if self._engine is not None else {})
+        self._rewire()
+        assert data is not None
+        results = self._take(read_batch(data, self.workload, self._types))
+        self._rewire()
+        return results
+
+    def _take(self, batch: Batch) -> Results:
+        """Let checked rows in."""
+        engine = self._bound(batch)
+        if self.ordered:
+            self._check_order(batch)
+        columns = {n: conform(c, self._types[n], n) for n, c in batch.columns.items()}
+        key = self._keys.encode(batch.keys, len(batch))
+        times = batch.times
+        verdict = engine.judge(times)
+        if len(verdict.late):
+            kept = np.ones(len(times), bool)
+            kept[verdict.late] = False
+            rest = np.flatnonzero(kept)
+            engine.insert(key[rest], times[rest], {n: c.take(rest) for n, c in columns.items()})
+            self._turn_away(_Kept(batch.take(verdict.late), key[verdict.late]))
+        else:
+            engine.insert(key, times, columns)
+        if len(verdict.waiting):
+            self._waiting.append(_Kept(batch.take(verdict.waiting), key[verdict.waiting]))
+        self._rows += len(batch)
+        return self._step(engine.state.latest) if self.ordered else NOTHING
+
+    def _check_order(self, batch: Batch) -> None:
+        times = batch.times
+        floor = self._engine.state.latest if self._engine else -NEVER
+        back = np.flatnonzero(np.diff(times, prepend=floor) < 0)
+        if len(back):
+            before = times[back[0] - 1] if back[0] else floor
+            raise DataError(
+                f"rows must come in event-time order with ordered=True; row {back[0]} has {times[back[0]]} after {before}; "
+                "sort them, or use operator() and advance()"
+            )
+
+    def _bound(self, batch: Batch) -> Engine:
+        """The engine, made when the first rows tell the types of the columns."""
+        if self._engine is not None:
+            if batch.time_type != self._time_type:
+                raise DataError(
+                    f"the time column {self.workload.time!r} held {self._time_type} so far, and now {batch.time_type}; "
+                    "with and without a time zone cannot be mixed: convert one of them"
+                )
+            return self._engine
+        types = dict(self._types)
+        for name, found in batch.types(self.workload).items():
+            if name not in types and pa.types.is_null(found):
+                raise DataError(
+                    f"column {name!r} holds only nulls so far, so its type is not known; say it: "
+                    f"operator(types={{{name!r}: 'double'}})"
+                )
+            types.setdefault(name, found)
+        self._bind(types, batch.time_type)
+        assert self._engine is not None
+        return self._engine
+
+    def _bind(self, types: dict[str, pa.DataType], time_type: pa.DataType) -> None:
+        plan = plan_for(self.workload, types, time_type=time_type, ordered=self.ordered, store=self.store)
+        self._engine = Engine(plan)
+        self._types, self._time_type = types, time_type
+        self._keys = KeyTable([types[k] for k in self.workload.keys])
+        self._engine.state = replace(self._engine.state, watermark=self._watermark)
+
+    def _step(self, watermark: int) -> Results:
+        if self._engine is None:
+            self._watermark = watermark
+            return NOTHING
+        results, sessions = self._engine.advance(watermark, self._keys)
+        if self._waiting:
+            self._judge_waiting(sessions)
+        self._watermark = watermark
+        self._results += len(results)
+        self._forget_silent_keys()
+        return results
+
+    def _judge_waiting(self, sessions: list[Sessions]) -> None:
+        """Old rows counted if they turned out to lie in a session that is still open; else they are late."""
+        for kept in self._waiting:
+            joined = np.zeros(len(kept.key), bool)
+            for found, gap in zip(sessions, self._engine.plan.gaps, strict=True):  # type: ignore[union-attr]
+                joined |= found.hold(kept.key, kept.batch.times, gap)
+            if not joined.all():
+                self._turn_away(kept.take(np.flatnonzero(~joined)))
+        self._waiting = []
+
+    def _turn_away(self, kept: _Kept) -> None:
+        assert self._engine is not None
+        self._late.append(kept)
+        self._late_rows += len(kept.key)
+        self._engine.forget(int(kept.batch.times.max()))
+
+    def _forget_silent_keys(self) -> None:
+        """Keys without slices cost nothing: now and then, numbers are given anew to those that are left."""
+        assert self._engine is not None
+        state = self._engine.state
+        if len(self._keys) < 1024 or len(self._keys) < 4 * len(state.slices) or self._waiting or self._late:
+            return
+        tables = (state.reported.windows, *state.reported.sessions)
+        used = np.unique(np.concatenate([state.slices.key, *(t.key for t in tables)]))
+        if 2 * len(used) < len(self._keys):
+            self._keys, renumbered = self._keys.without_unused(used)
+            self._engine.state = snapshots.renumbered(state, renumbered)
+
+    def _adapt(self, workload: Workload) -> None:
+        """Run another workload from here on: the same one with queries added or removed."""
+        self._flush()
+        if self._engine is not None:
+            missing = [c for c in workload.columns if c not in self._types]
+            if missing:
+                raise QueryError(
+                    f"column {missing[0]!r} was never read before, so its type is not known; say it when the operator is "
+                    f"made: operator(types={{{missing[0]!r}: 'double'}})"
+                )
+            assert self._time_type is not None
+            plan = plan_for(
+                workload, self._types, time_type=self._time_type, ordered=self.ordered, store=self.store
+            )
+            self._engine = Engine(plan, adapted_state(self._engine, plan))
+        self.workload = workload
+        self._new_buffer()
+
+
+def _late_rows(kept: _Kept, keys: KeyTable) -> Iterator[LateRow]:
+    rows = kept.batch.rows()
+    for time, key, row in zip(kept.batch.times.tolist(), kept.key.tolist(), rows, strict=True):
+        yield LateRow(time, keys.values[key] if keys.types else (), row)
+
+

@@ -1,0 +1,195 @@
+"""Periodic windows: where the context-free windows of all queries lie, as arithmetic on arrays.
+
+Every context-free window is a *family*: windows numbered by an integer ``m``, whose ends lie ``every`` apart,
+``end(m) = phase + m * every``. What differs is where they start:
+
+==========  =====================================  ====================================
+family      start(m)                               a row at time t is in
+==========  =====================================  ====================================
+sliding     end(m) - length                        every m whose window covers t
+cumulative  the multiple of length before end(m)   the rest of its period
+fixed       since, always                          m of the next tick, and all after it
+==========  =====================================  ====================================
+
+Tumbling is sliding by its own length; landmark and between are fixed (between has a single window). Read by the slicer
+(edges), the slice manager (what is still open) and the window manager (what fires).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from slicewise.windows import Between, Cumulative, Landmark, Sliding, Window
+
+__all__ = ["NEVER", "PeriodicWindows", "Progression"]
+
+#: Stands for infinity on either side; event times stay well inside, so that sums of two times never overflow.
+NEVER = 2**61
+
+SLIDING, CUMULATIVE, FIXED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Progression:
+    """Edges ``phase + k * step``, for every integer k."""
+
+    step: int
+    phase: int
+
+
+class PeriodicWindows:
+    """All context-free families of a workload, one array entry each.
+
+    Methods take an array of families and an array of times or window numbers that broadcast with it.
+    """
+
+    def __init__(self, windows: Sequence[Window]) -> None:
+        rows = [_family(w) for w in windows]
+        table = np.array(rows, np.int64).reshape(len(rows), 6)
+        self.kind, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
+        self.ratio = self.length // self.every
+        self.all_sliding = bool((self.kind == SLIDING).all())
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def ends(self, f: np.ndarray, m: np.ndarray) -> np.ndarray:
+        """Where window ``m`` of family ``f`` ends."""
+        return self.phase[f] + m * self.every[f]
+
+    def starts(self, f: np.ndarray, m: np.ndarray) -> np.ndarray:
+        """Where window ``m`` of family ``f`` starts."""
+        sliding = self.phase[f] + m * self.every[f] - self.length[f]
+        if self.all_sliding:
+            return sliding
+        grown = self.origin[f] + (m - 1) // self.ratio[f] * self.length[f]
+        return np.where(self.kind[f] == SLIDING, sliding, np.where(self.kind[f] == CUMULATIVE, grown, self.origin[f]))
+
+    def steps(self, f: np.ndarray, m: np.ndarray) -> np.ndarray:
+        """Where the part of window ``m`` begins that must hold rows for the window to be reported.
+
+        The window's start, except for fixed families: nothing new since the last tick, nothing to report.
+        """
+        starts = self.starts(f, m)
+        if self.all_sliding:
+            return starts
+        return np.where(self.kind[f] == FIXED, np.maximum(self.ends(f, m) - self.every[f], starts), starts)
+
+    def first(self, f: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """The number of the first window of family ``f`` that holds time ``t``: the first that ends after it."""
+        return (t - self.phase[f]) // self.every[f] + 1
+
+    def last(self, f: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """The number of the last window of family ``f`` that holds time ``t``; before ``first`` when none does."""
+        sliding = (t - self.phase[f] + self.length[f]) // self.every[f]
+        if self.all_sliding:
+            return sliding
+        grown = ((t - self.origin[f]) // self.length[f] + 1) * self.ratio[f]
+        first = self.first(f, t)
+        fixed = np.where(t < self.origin[f], first - 1, self.most[f])
+        return np.where(self.kind[f] == SLIDING, sliding, np.where(self.kind[f] == CUMULATIVE, grown, fixed))
+
+    def last_fired(self, f: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """The last window that a row at ``t`` causes to be reported when nothing comes after it."""
+        last = self.last(f, t)
+        if self.all_sliding:
+            return last
+        return np.where(self.kind[f] == FIXED, np.minimum(last, self.first(f, t)), last)
+
+    def ended_by(self, f: np.ndarray, t: np.ndarray | int) -> np.ndarray:
+        """The number of the last window of family ``f`` that ends at or before ``t``."""
+        return np.minimum((t - self.phase[f]) // self.every[f], self.most[f])
+
+    def open_mask(self, t: np.ndarray, horizon: int) -> tuple[np.ndarray, np.ndarray]:
+        """For each time: is it in any window at all, and in one that ends after ``horizon``?
+
+        Runtime complexity: O(times * families), in blocks that keep memory flat.
+        """
+        inside = np.zeros(len(t), bool)
+        still_open = np.zeros(len(t), bool)
+        families = np.arange(len(self))
+        block = max(1, 2_000_000 // max(1, len(self)))
+        for at in range(0, len(t), block):
+            chunk = t[at : at + block, None]
+            last = self.last(families, chunk)
+            member = self.first(families, chunk) <= last
+            inside[at : at + block] = member.any(axis=1)
+            still_open[at : at + block] = (member & (self.ends(families, last) > horizon)).any(axis=1)
+        return inside, still_open
+
+    def oldest_open_start(self, horizon: int) -> int:
+        """The earliest start of any window that ends after ``horizon``: older slices serve no window any more."""
+        if not len(self):
+            return NEVER
+        f = np.arange(len(self))
+        m = (horizon - self.phase) // self.every + 1
+        starts = self.starts(f, m)
+        if not self.all_sliding:
+            starts = np.where(m > self.most, NEVER, starts)
+        return int(starts.min())
+
+    def open_starts(self, horizon: int) -> np.ndarray:
+        """The starts at or before ``horizon`` of windows that end after it, ascending and each once.
+
+        These are the only edges that slices before the horizon still need: Cutty's begins.
+        """
+        f = np.arange(len(self))
+        low = (horizon - self.phase) // self.every + 1
+        high = np.where(self.kind == SLIDING, (horizon - self.phase + self.length) // self.every, low)
+        high = np.where(low > self.most, low - 1, high)
+        counts = np.maximum(high - low + 1, 0)
+        family = np.repeat(f, counts)
+        nth = np.arange(len(family)) - np.repeat(np.cumsum(counts) - counts, counts)
+        starts = self.starts(family, low[family] + nth)
+        return np.unique(starts[starts <= horizon])
+
+    def progressions(self) -> list[Progression]:
+        """The edges of all families as few progressions: one contained in another is left out."""
+        found = set()
+        for kind, every, phase, length in zip(self.kind, self.every, self.phase, self.length, strict=True):
+            if kind == SLIDING:
+                found.add(Progression(int(every), int(phase) % int(every)))
+                found.add(Progression(int(every), int(phase - length) % int(every)))
+            elif kind == CUMULATIVE:
+                found.add(Progression(int(every), int(phase) % int(every)))
+        for family in np.flatnonzero((self.kind == FIXED) & (self.most == NEVER)):
+            found.add(Progression(int(self.every[family]), int(self.phase[family]) % int(self.every[family])))
+        return reduce_progressions(found)
+
+    def points(self) -> np.ndarray:
+        """Edges that belong to no progression: where fixed families begin, and where ``between`` ends."""
+        fixed = np.flatnonzero(self.kind == FIXED)
+        once = fixed[self.most[fixed] != NEVER]
+        return np.unique(np.concatenate([self.origin[fixed], self.phase[once] + self.every[once]]))
+
+
+def reduce_progressions(progressions: set[Progression]) -> list[Progression]:
+    """Leave out every progression whose edges all lie on another one.
+
+    >>> reduce_progressions({Progression(10, 0), Progression(5, 0), Progression(10, 3)})
+    [Progression(step=5, phase=0), Progression(step=10, phase=3)]
+    """
+    kept: list[Progression] = []
+    steps: dict[int, set[int]] = {}
+    for p in sorted(progressions, key=lambda p: (p.step, p.phase)):
+        if not any(p.step % step == 0 and p.phase % step in phases for step, phases in steps.items()):
+            kept.append(p)
+            steps.setdefault(p.step, set()).add(p.phase)
+    return kept
+
+
+def _family(window: Window) -> tuple[int, int, int, int, int, int]:
+    """kind, every, phase, length, origin, the last window's number."""
+    if isinstance(window, Sliding):
+        every, length = int(window.every.size), int(window.length.size)
+        return SLIDING, every, window.offset + length, length, window.offset, NEVER
+    if isinstance(window, Cumulative):
+        return CUMULATIVE, int(window.every.size), window.offset, int(window.length.size), window.offset, NEVER
+    if isinstance(window, Landmark):
+        every = int(window.every.size)
+        return FIXED, every, window.since, every, window.since, NEVER
+    assert isinstance(window, Between)
+    return FIXED, window.end - window.start, window.start, window.end - window.start, window.start, 1

@@ -1,0 +1,197 @@
+"""The row buffer: rows that come one at a time, collected until there are enough to be worth an array.
+
+A row costs one call, one comparison with the next edge and two appends, because that is all Python can afford. Whether
+the row has the right columns is looked into when the buffer is emptied; a row that does not is taken out and named in
+the error, and the others stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.amounts import INTEGER, to_instant
+from slicewise.columns import Column
+from slicewise.errors import DataError, did_you_mean
+from slicewise.results import Results
+from slicewise.slicing.intake import LARGEST_TIME
+from slicewise.slicing.periodic import NEVER
+from slicewise.workload import Workload
+
+__all__ = ["RowBuffer"]
+
+#: Enough rows for an array to pay off, few enough to stay in the cache.
+FULL = 16384
+NOTHING = Results()
+
+
+class RowBuffer:
+    """Collects the rows of one operator.
+
+    Parameters
+    ----------
+    flush
+        Called when the buffer is to be emptied; its results go back to whoever brought the last row.
+    """
+
+    def __init__(self, workload: Workload, ordered: bool, flush: Callable[[], Results]) -> None:
+        self.workload = workload
+        self.ordered = ordered
+        self.flush = flush
+        self.names = tuple(c for c in (*workload.keys, *workload.columns))
+        self.times: list[Any] = []
+        self.rows: list[Any] = []
+        self.keys: list[Any] = []
+        self.zone: bool | None = None
+        self.latest = self.due = -NEVER
+        self._stride = 1
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def process(self) -> Callable[..., Results]:
+        """The function that takes one row. It closes over the buffer's lists, and is made anew when they are emptied."""
+        add_time, add_row, checked = self.times.append, self.rows.append, self._checked
+        # On an ordered stream no row may lie before the last one, and the one at the edge ends a window.
+        floor = self.latest if self.ordered else -LARGEST_TIME
+        edge = max(floor, self.latest) + self._stride
+        if self.ordered:
+            edge = min(edge, self.due)
+        keyed = bool(self.workload.keys)
+        ordered = self.ordered
+
+        def process(time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
+            nonlocal floor
+            try:
+                if key is None and floor <= time < edge:
+                    if ordered:
+                        floor = time
+                    add_time(time)
+                    add_row(row)
+                    return NOTHING
+            except TypeError:
+                pass
+            return checked(time, row, key)
+
+        return checked if keyed or self.zone is not None else process
+
+    def _checked(self, time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
+        """Take a row that needs a closer look: it may end a window, have a key or a time zone, or be wrong."""
+        at = self._time(time)
+        latest = max(self.latest, self.times[-1]) if self.ordered and self.times else self.latest
+        if self.ordered and at < latest:
+            raise DataError(
+                f"rows must come in event-time order with ordered=True; got {at} after {latest}; sort them, or use "
+                "operator() and advance()"
+            )
+        if self.workload.keys:
+            self.keys.append(self._key(row, key))
+        elif key not in (None, ()):
+            raise DataError(f"the workload has no keys; got the key {key!r}; name the key columns: Workload(keys=[...])")
+        self.times.append(at)
+        self.rows.append(row)
+        if at >= self.due or at - self.latest >= self._stride or len(self.times) >= 4 * FULL:
+            return self.flush()
+        return NOTHING
+
+    def drain(self, types: Mapping[str, pa.DataType]) -> dict[str, Any] | None:
+        """The buffered rows as columns, and an empty buffer. Raises, and keeps the rest, if a row is not right."""
+        if not self.times:
+            return None
+        data: dict[str, Any] = {name: self._column(name, types.get(name)) for name in self.workload.columns}
+        times = np.array(self.times, np.int64)
+        data[self.workload.time] = times
+        if self.zone is not None:
+            data[self.workload.time] = pa.array(times).cast(pa.timestamp("us", "UTC" if self.zone else None))
+        for i, name in enumerate(self.workload.keys):
+            data[name] = [k[i] for k in self.keys]
+        # Stretch of event time until the next look: as much as brings about a full buffer.
+        if len(self.times) < FULL // 2:
+            self._stride = min(2 * self._stride, LARGEST_TIME)
+        elif len(self.times) > 2 * FULL:
+            self._stride = max(1, self._stride // 2)
+        self.latest = max(self.latest, int(times.max()))
+        self.times, self.rows, self.keys = [], [], []
+        return data
+
+    def _column(self, name: str, type_: pa.DataType | None) -> Any:
+        try:
+            values = map(itemgetter(name), self.rows)
+            if type_ is not None and pa.types.is_floating(type_):
+                return Column(np.fromiter(values, np.float64, len(self.rows)), type_)
+            found = list(values)
+            if type_ is not None and type_ == pa.int64() and all(map(int.__instancecheck__, found)):
+                return Column(np.fromiter(found, np.int64, len(found)), type_)
+            return Column.of(found, type_)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, pa.ArrowException):
+            self._refuse_bad_row(name, type_)
+            return Column.of([row[name] for row in self.rows], type_)
+
+    def _refuse_bad_row(self, name: str, type_: pa.DataType | None) -> None:
+        """Take the first row out whose column is not right, and say what is wrong with it."""
+        seen: list[Any] = []
+        for i, row in enumerate(self.rows):
+            try:
+                value = row[name]
+                # With one value from before, an array of both fails if they are of different kinds.
+                pa.array([*seen, value], type=type_)
+                if value is not None and not seen:
+                    seen = [value]
+            except (KeyError, TypeError, IndexError, ValueError, OverflowError, pa.ArrowException) as error:
+                time = self.times[i]
+                for kept in (self.times, self.rows, *([self.keys] if self.workload.keys else [])):
+                    del kept[i]
+                raise DataError(self._complaint(name, time, row, seen, type_)) from error
+
+    def _complaint(self, name: str, time: int, row: Any, seen: list[Any], type_: pa.DataType | None) -> str:
+        if not isinstance(row, Mapping):
+            return f"a row must be a mapping of columns; got {row!r} at time {time}; it was left out"
+        if name not in row:
+            return f"there is no column {name!r} in the row at time {time}; {did_you_mean(name, row)} It was left out"
+        known = str(type_) if type_ is not None else f"values like {seen[0]!r}" if seen else "values of one type"
+        return (
+            f"column {name!r} holds {known}; got {row[name]!r} in the row at time {time}; it was left out. To hold both, "
+            f"say what the column is: operator(types={{{name!r}: 'double'}})"
+        )
+
+    def _time(self, time: Any) -> int:
+        if time is None:
+            raise DataError(f"every row needs an event time; got None for {self.workload.time!r}")
+        if isinstance(time, (int, np.integer)) and not isinstance(time, (bool, np.bool_)):
+            at, zone = int(time), None
+        else:
+            try:
+                at, measure = to_instant(time, name="time")
+            except ValueError as error:
+                raise DataError(f"the time of a row must be an integer or a datetime; got {time!r}") from error
+            if measure == INTEGER or self.workload.time_measure == INTEGER:
+                raise DataError(f"the time of a row must be an integer, as the windows are; got {time!r}")
+            zone = getattr(time, "tzinfo", None) is not None
+        if self.times and zone != self.zone:
+            raise DataError(
+                "times with a time zone, times without one and plain integers cannot be mixed; "
+                f"got {time!r} after another kind; convert one of them"
+            )
+        if abs(at) > LARGEST_TIME:
+            raise DataError(f"no window could lie around the time {at}; is it in microseconds since the epoch?")
+        self.zone = zone
+        return at
+
+    def _key(self, row: Mapping[str, Any], key: Any) -> tuple[Any, ...]:
+        names = self.workload.keys
+        if key is None:
+            try:
+                return tuple(row[name] for name in names)
+            except (KeyError, TypeError, IndexError) as error:
+                if not isinstance(row, Mapping):
+                    raise DataError(f"a row must be a mapping of columns; got {row!r}") from error
+                missing = next(n for n in names if n not in row)
+                raise DataError(f"there is no key column {missing!r} in the row; {did_you_mean(missing, row)}") from error
+        found = key if isinstance(key, tuple) else (key,)
+        if len(found) != len(names):
+            raise DataError(f"a key must have {len(names)} parts, {list(names)!r}; got {key!r}")
+        return found

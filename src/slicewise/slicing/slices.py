@@ -1,0 +1,145 @@
+"""Slices: the aggregate store of the paper. Arrays with one entry per slice, sorted by key and first event time.
+
+A slice's own start and end are not stored: they are the edges around its rows, and edges come and go as windows open
+and close. What is stored is what was seen: first and last event time, rows, partials. The one rule that everything
+rests on: *no edge that an open window still needs lies between the first and the last row of a slice.*
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slicewise.aggregates.base import Monoid, Parts, concat_parts, take_parts
+from slicewise.slicing.edges import Edges
+from slicewise.slicing.kernels import order_by, running_last, segment_starts
+from slicewise.slicing.periodic import NEVER
+
+__all__ = ["Slices"]
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """Slices of all keys.
+
+    Attributes
+    ----------
+    key
+        The number of the slice's key.
+    first, last
+        Event time of its first and last row.
+    rows
+        How many rows it holds.
+    fresh
+        How many of them came since results were last reported.
+    closed
+        For how many session gaps, from the smallest up, the slice's session is closed. A session that is closed under
+        one gap is closed under every smaller one, so a number says it all.
+    parts
+        For each aggregate its partials.
+    """
+
+    key: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    rows: np.ndarray
+    fresh: np.ndarray
+    closed: np.ndarray
+    parts: tuple[Parts, ...]
+
+    @classmethod
+    def empty(cls, monoids: Sequence[Monoid]) -> Slices:
+        """No slices at all."""
+        none = np.empty(0, np.int64)
+        return cls(none, none, none, none, none, none, tuple(m.identities(0) for m in monoids))
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in arrays; the Python objects of object partials are counted as pointers."""
+        arrays = [self.key, self.first, self.last, self.rows, self.fresh, self.closed]
+        return sum(a.nbytes for a in arrays) + sum(p.nbytes for parts in self.parts for p in parts)
+
+    def take(self, index: np.ndarray | slice) -> Slices:
+        """The slices at ``index``."""
+        return Slices(
+            self.key[index],
+            self.first[index],
+            self.last[index],
+            self.rows[index],
+            self.fresh[index],
+            self.closed[index],
+            tuple(take_parts(p, index) for p in self.parts),
+        )
+
+    def joined(self, more: Sequence[Slices]) -> Slices:
+        """These slices and others, sorted; slices of one key and first time keep the order in which they came."""
+        if not more:
+            return self
+        many = [s for s in (self, *more) if len(s)]
+        if not many:
+            return self
+        if len(many) == 1:
+            together = many[0]
+        else:
+            columns = [np.concatenate(c) for c in zip(*(s._columns() for s in many), strict=True)]
+            parts = tuple(concat_parts(p) for p in zip(*(s.parts for s in many), strict=True))
+            together = Slices(*columns, parts=parts)
+        order = order_by(together.key, together.first)
+        return together if order is None else together.take(order)
+
+    def settled(self, edges: Edges, horizon: int, gaps: Sequence[int], monoids: Sequence[Monoid]) -> Slices:
+        """Merge neighbours that nothing separates any more, so that the number of slices is minimal.
+
+        Two neighbouring slices of a key stay apart if an edge that an open window needs lies between them, or if they
+        are further apart than the smallest gap of a session query for which they are not closed.
+        """
+        if len(self) < 2:
+            return self
+        cells = edges.needed_cells(self.first, horizon)
+        apart = (self.key[1:] != self.key[:-1]) | (cells[1:] != cells[:-1])
+        if gaps:
+            apart |= self.closed[1:] != self.closed[:-1]
+            group = np.concatenate([[0], np.cumsum(apart)])
+            last = running_last(group, self.last)
+            smallest = np.array([*gaps, 2 * NEVER])[self.closed[1:]]
+            apart |= self.first[1:] - last[:-1] > smallest
+        return self.merged(segment_starts(apart), monoids)
+
+    def merged(self, starts: np.ndarray, monoids: Sequence[Monoid]) -> Slices:
+        """The paper's merge: each run of slices from one start to the next becomes a single slice."""
+        if len(starts) == len(self):
+            return self
+        return Slices(
+            self.key[starts],
+            self.first[starts],
+            np.maximum.reduceat(self.last, starts),
+            np.add.reduceat(self.rows, starts),
+            np.add.reduceat(self.fresh, starts),
+            self.closed[starts],
+            tuple(m.fold(p, starts) for m, p in zip(monoids, self.parts, strict=True)),
+        )
+
+    def reported(self) -> Slices:
+        """The same slices, none of whose rows is fresh any more."""
+        return replace(self, fresh=np.zeros(len(self), np.int64))
+
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        return self.key, self.first, self.last, self.rows, self.fresh, self.closed
+
+    def _check(self, edges: Edges, horizon: int, gaps: Sequence[int]) -> None:
+        """The invariants, for tests."""
+        n = len(self)
+        assert all(len(c) == n for c in self._columns())
+        assert all(len(p) == n for parts in self.parts for p in parts)
+        assert (self.first <= self.last).all()
+        assert (self.rows > 0).all()
+        assert (self.fresh <= self.rows).all()
+        assert ((self.key[1:] > self.key[:-1]) | (self.first[1:] >= self.first[:-1]) | (self.key[1:] < 0)).all()
+        assert (self.key[1:] >= self.key[:-1]).all()
+        assert (edges.needed_cells(self.first, horizon) == edges.needed_cells(self.last, horizon)).all()
+        assert (self.closed <= len(gaps)).all()

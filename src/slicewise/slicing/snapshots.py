@@ -1,0 +1,201 @@
+"""Snapshots: the state of an operator as plain data, and back.
+
+A snapshot is a dictionary of NumPy arrays, numbers, strings and bytes. It says which format it has and which workload it
+belongs to; a workload whose queries were added or removed since continues from it, any other refuses it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.columns import Column
+from slicewise.errors import StateError
+from slicewise.plan.plan import plan_for
+from slicewise.slicing.adapting import Labels, adapted_state, carried_state
+from slicewise.slicing.engine import Engine, State
+from slicewise.slicing.intake import Batch
+from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.reports import Reported, Table
+from slicewise.slicing.slices import Slices
+from slicewise.slicing.tuples import Tuples
+from slicewise.workload import Workload
+
+if TYPE_CHECKING:
+    from slicewise.slicing.operator import Operator
+
+__all__ = ["FORMAT", "describe", "fingerprint", "renumbered", "restore", "take"]
+
+FORMAT = 1
+#: What may not change between a snapshot and the workload that continues from it.
+IDENTITY = ("time", "keys", "order", "lateness", "ordered")
+
+
+def describe(workload: Workload, ordered: bool) -> dict[str, Any]:
+    """What a workload is, as far as its state depends on it."""
+    return {
+        "time": workload.time,
+        "keys": list(workload.keys),
+        "order": list(workload.order),
+        "lateness": workload.lateness,
+        "ordered": ordered,
+        "queries": {q.name: repr(q) for q in workload.queries},
+    }
+
+
+def fingerprint(description: Mapping[str, Any]) -> str:
+    """A short name for a description."""
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def take(op: Operator) -> dict[str, Any]:
+    """The state of an operator as plain data."""
+    description = describe(op.workload, op.ordered)
+    snapshot: dict[str, Any] = {
+        "format": FORMAT,
+        "fingerprint": fingerprint(description),
+        "workload": description,
+        "watermark": op._watermark,
+        "counters": [op._rows, op._results, op._late_rows],
+    }
+    if op._engine is None:
+        return snapshot
+    assert op._time_type is not None
+    state, labels = op._engine.settled(), Labels.of(op._engine.plan)
+    return snapshot | {
+        "types": _schema_to_bytes({**op._types, "\0time": op._time_type}),
+        "keys": list(op._keys.values),
+        "labels": {"aggregates": labels.aggregates, "windows": labels.windows, "gaps": labels.gaps},
+        "slices": _arrays(state.slices, without="parts") | {"parts": [list(p) for p in state.slices.parts]},
+        "tuples": _arrays(state.tuples, without="columns") | {"columns": _columns_to_data(state.tuples.columns)},
+        "reported": [_arrays(t) for t in (state.reported.windows, *state.reported.sessions)],
+        "forgotten": state.forgotten,
+        "latest": state.latest,
+        "since": dict(state.since),
+        "after": dict(state.after),
+        "waiting": [(_batch_to_data(k.batch), k.key) for k in op._waiting],
+        "late": [(_batch_to_data(k.batch), k.key) for k in op._late],
+    }
+
+
+def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
+    """Put the state of a snapshot into an operator, which is left as it was if that is refused."""
+    from slicewise.slicing.operator import _Kept
+
+    _check(op, snapshot)
+    if "slices" not in snapshot:
+        op._forget_everything()
+        op._watermark = snapshot["watermark"]
+        op._rows, op._results, op._late_rows = snapshot["counters"]
+        return
+    types = _schema_from_bytes(snapshot["types"])
+    time_type = types.pop("\0time")
+    had = snapshot["workload"]["queries"]
+    kept = replace(op.workload, queries=tuple(q for q in op.workload.queries if had.get(q.name) == repr(q)))
+    missing = [c for c in op.workload.columns if c not in {**op._types, **types}]
+    if missing:
+        raise StateError(
+            f"the snapshot never read column {missing[0]!r}, so its type is not known; say it when the operator is made: "
+            f"operator(types={{{missing[0]!r}: 'double'}})"
+        )
+    types = {**op._types, **types}
+    how = {"time_type": time_type, "ordered": op.ordered, "store": op.store}
+    labels = Labels(*(tuple(snapshot["labels"][n]) for n in ("aggregates", "windows", "gaps")))
+    plan = plan_for(kept, types, **how)
+    engine = Engine(plan, carried_state(_state(snapshot), labels, plan))
+    if kept.queries != op.workload.queries:
+        plan = plan_for(op.workload, types, **how)
+        engine = Engine(plan, adapted_state(engine, plan))
+    keys = KeyTable([types[k] for k in op.workload.keys])
+    for key in snapshot["keys"]:
+        keys.number(key)
+    op._forget_everything()
+    op._types, op._time_type, op._keys, op._engine = types, time_type, keys, engine
+    op._watermark = snapshot["watermark"]
+    op._rows, op._results, op._late_rows = snapshot["counters"]
+    op._waiting = [_Kept(_batch_from_data(b), key) for b, key in snapshot["waiting"]]
+    op._late = [_Kept(_batch_from_data(b), key) for b, key in snapshot["late"]]
+
+
+def renumbered(state: State, numbers: np.ndarray) -> State:
+    """The state after keys got other numbers; the order of keys stays."""
+    tables = [replace(t, key=numbers[t.key]) for t in (state.reported.windows, *state.reported.sessions)]
+    return replace(
+        state,
+        slices=replace(state.slices, key=numbers[state.slices.key]),
+        tuples=replace(state.tuples, key=numbers[state.tuples.key]),
+        reported=Reported(tables[0], tuple(tables[1:])),
+    )
+
+
+def _check(op: Operator, snapshot: Mapping[str, Any]) -> None:
+    if not isinstance(snapshot, Mapping) or "format" not in snapshot or "workload" not in snapshot:
+        raise StateError(f"this is no snapshot of an operator; got {type(snapshot).__name__}; use what snapshot() gave")
+    if snapshot["format"] > FORMAT:
+        raise StateError(
+            f"the snapshot has format {snapshot['format']}, and this version reads up to {FORMAT}; upgrade slicewise"
+        )
+    was, now = snapshot["workload"], describe(op.workload, op.ordered)
+    for name in IDENTITY:
+        if was[name] != now[name]:
+            raise StateError(
+                f"the snapshot belongs to another workload: its `{name}` is {was[name]!r}, this one's {now[name]!r}; "
+                "only queries may be added or removed"
+            )
+    if not any(was["queries"].get(name) == said for name, said in now["queries"].items()):
+        raise StateError(
+            f"the snapshot belongs to another workload: it has queries {sorted(was['queries'])}, this one "
+            f"{sorted(now['queries'])}, and none is the same"
+        )
+
+
+def _state(snapshot: Mapping[str, Any]) -> State:
+    slices, tuples = dict(snapshot["slices"]), dict(snapshot["tuples"])
+    parts = tuple(tuple(p) for p in slices.pop("parts"))
+    columns = _columns_from_data(tuples.pop("columns"))
+    windows, *sessions = (Table(**t) for t in snapshot["reported"])
+    return State(
+        slices=Slices(**slices, parts=parts),
+        tuples=Tuples(**tuples, columns=columns),
+        reported=Reported(windows, tuple(sessions)),
+        watermark=snapshot["watermark"],
+        forgotten=snapshot["forgotten"],
+        latest=snapshot["latest"],
+        since=dict(snapshot["since"]),
+        after=dict(snapshot["after"]),
+    )
+
+
+def _arrays(data: Any, without: str = "") -> dict[str, np.ndarray]:
+    return {f.name: getattr(data, f.name) for f in fields(data) if f.name != without}
+
+
+def _schema_to_bytes(types: Mapping[str, pa.DataType]) -> bytes:
+    return pa.schema(list(types.items())).serialize().to_pybytes()
+
+
+def _schema_from_bytes(data: bytes) -> dict[str, pa.DataType]:
+    schema = pa.ipc.read_schema(pa.py_buffer(data))
+    return {field.name: field.type for field in schema}
+
+
+def _columns_to_data(columns: Mapping[str, Column]) -> dict[str, tuple[np.ndarray, bytes, np.ndarray | None]]:
+    return {name: (c.values, _schema_to_bytes({"": c.type}), c.valid) for name, c in columns.items()}
+
+
+def _columns_from_data(data: Mapping[str, Sequence[Any]]) -> dict[str, Column]:
+    return {name: Column(values, _schema_from_bytes(type_)[""], valid) for name, (values, type_, valid) in data.items()}
+
+
+def _batch_to_data(batch: Batch) -> dict[str, Any]:
+    return {"times": batch.times, "source": {name: batch.source_list(name) for name in batch.source}}
+
+
+def _batch_from_data(data: Mapping[str, Any]) -> Batch:
+    return Batch(data["times"], pa.null(), [], {}, data["source"])

@@ -1,0 +1,200 @@
+"""Triggers: the window manager of the paper. Which windows are to be reported, over which slices.
+
+Asked once per watermark step with the slices as they stand. Two questions for context-free windows (which windows ended
+between two watermarks, and which of those already reported hold fresh rows), one for sessions (which runs of slices are
+sessions now).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slicewise.slicing.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts
+from slicewise.slicing.periodic import PeriodicWindows
+from slicewise.slicing.slices import Slices
+
+__all__ = ["Sessions", "Windows", "corrected_windows", "ended_windows", "find_sessions"]
+
+#: Looking up one window for one key costs about as much as passing over this many slices.
+LOOKUP_COST = 4
+#: Passing over all slices for one family costs about as much as passing over this many slices more.
+FAMILY_COST = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Windows to report: family, key, bounds, and the range of slices that each is made of.
+
+    ``known`` says that the window was reported before.
+    """
+
+    family: np.ndarray
+    key: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    known: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.family)
+
+    def take(self, index: np.ndarray) -> Windows:
+        """The windows at ``index``."""
+        return Windows(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+    def joined(self, other: Windows) -> Windows:
+        """These windows and others behind them."""
+        if not len(other):
+            return self
+        if not len(self):
+            return other
+        names = self.__dataclass_fields__
+        return Windows(*(np.concatenate([getattr(self, n), getattr(other, n)]) for n in names))
+
+
+def no_windows() -> Windows:
+    """Nothing to report."""
+    none = np.empty(0, np.int64)
+    return Windows(none, none, none, none, none, none, np.empty(0, bool))
+
+
+def ended_windows(periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int) -> Windows:
+    """Windows that hold rows and whose end lies in ``(after, upto]``."""
+    if not len(slices) or not len(periodic) or upto <= after:
+        return no_windows()
+    f = np.arange(len(periodic))
+    low = np.maximum(periodic.ended_by(f, after) + 1, periodic.first(f, slices.first.min()))
+    high = np.minimum(periodic.ended_by(f, upto), periodic.last_fired(f, slices.last.max()))
+    wanted = int(np.maximum(high - low + 1, 0).sum())
+    if not wanted:
+        return no_windows()
+    keys = slices.key[segment_starts(slices.key[1:] != slices.key[:-1])]
+    if wanted * len(keys) * LOOKUP_COST <= len(f) * (len(slices) + FAMILY_COST):
+        family, m = enumerate_ranges(low, high)
+        if len(keys) > 1:
+            key = np.tile(keys, len(family))
+            family, m = np.repeat(family, len(keys)), np.repeat(m, len(keys))
+        else:
+            key = np.full(len(family), keys[0])
+    else:
+        family, key, m = _touched(periodic, slices, low, high)
+    return _look_up(periodic, index, family, key, m)
+
+
+def corrected_windows(
+    periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int
+) -> Windows:
+    """Windows whose end lies in ``(after, upto]`` and that hold fresh rows: those reported before, and new ones."""
+    fresh = slices.take(np.flatnonzero((slices.fresh > 0) & (slices.first < upto)))
+    if not len(fresh) or not len(periodic) or upto <= after:
+        return no_windows()
+    f = np.arange(len(periodic))
+    low, high = periodic.ended_by(f, after) + 1, periodic.ended_by(f, upto)
+    family, key, m = _touched(periodic, fresh, low, high, fired_only=False)
+    found = _look_up(periodic, index, family, key, m)
+    steps = found.low if periodic.all_sliding else index.locate(found.key, _steps(periodic, found))
+    before = np.concatenate([[0], np.cumsum(slices.rows - slices.fresh)])
+    known = before[found.high] > before[steps]
+    return Windows(found.family, found.key, found.start, found.end, found.low, found.high, known)
+
+
+def _touched(
+    periodic: PeriodicWindows, slices: Slices, low: np.ndarray, high: np.ndarray, *, fired_only: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every (family, key, window) that holds one of the slices, each once, with numbers in ``[low, high]``.
+
+    Window numbers grow along a key, so a slice adds just the windows after those of the slice before it::
+
+        slice     a        b     c
+        windows   1 2 3    3 4   9
+        added     1 2 3    4     9
+    """
+    families, keys, numbers = [], [], []
+    same = np.concatenate([[False], slices.key[1:] == slices.key[:-1]])
+    for f in np.flatnonzero(low <= high):
+        last_of = periodic.last_fired if fired_only else periodic.last
+        at = np.array([f])
+        lo = np.maximum(periodic.first(at, slices.first), low[f])
+        hi = np.minimum(last_of(at, slices.first), high[f])
+        hi_so_far = running_last(slices.key, hi)
+        lo[1:] = np.where(same[1:], np.maximum(lo[1:], hi_so_far[:-1] + 1), lo[1:])
+        which, m = enumerate_ranges(lo, hi)
+        families.append(np.full(len(m), f))
+        keys.append(slices.key[which])
+        numbers.append(m)
+    if not families:
+        none = np.empty(0, np.int64)
+        return none, none, none
+    return np.concatenate(families), np.concatenate(keys), np.concatenate(numbers)
+
+
+def _steps(periodic: PeriodicWindows, found: Windows) -> np.ndarray:
+    m = periodic.ended_by(found.family, found.end)
+    return periodic.steps(found.family, m)
+
+
+def _look_up(
+    periodic: PeriodicWindows, index: KeyTimeIndex, family: np.ndarray, key: np.ndarray, m: np.ndarray
+) -> Windows:
+    """The slices of each window; windows that no row asks for are left out."""
+    start, end = periodic.starts(family, m), periodic.ends(family, m)
+    low, high = index.locate(key, start), index.locate(key, end)
+    held = low < high if periodic.all_sliding else index.locate(key, periodic.steps(family, m)) < high
+    known = np.zeros(len(family), bool)
+    found = Windows(family, key, start, end, low, high, known)
+    return found if held.all() else found.take(held)
+
+
+@dataclass(frozen=True, eq=False)
+class Sessions:
+    """The sessions of all keys under one gap, as they stand.
+
+    ``slices`` are the positions of the slices that take part; session ``i`` holds
+    ``slices[low[i]:high[i]]``.
+    """
+
+    slices: np.ndarray
+    key: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    fresh: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def take(self, index: np.ndarray) -> Sessions:
+        """The sessions at ``index``."""
+        columns = (self.key, self.start, self.end, self.low, self.high, self.fresh)
+        return Sessions(self.slices, *(c[index] for c in columns))
+
+    def hold(self, key: np.ndarray, times: np.ndarray, gap: int) -> np.ndarray:
+        """Which rows lie within one of the sessions; sessions of a key never overlap."""
+        if not len(self):
+            return np.zeros(len(key), bool)
+        at = KeyTimeIndex(self.key, self.start).locate(key, times + 1) - 1
+        return (at >= 0) & (self.key[at] == key) & (times <= self.end[at] - gap)
+
+
+def find_sessions(slices: Slices, gap: int, level: int) -> Sessions:
+    """Compose sessions from the first and last event times of slices.
+
+    A row exactly one gap after the one before still joins its session. Slices that were closed under this gap (the
+    ``level``-th smallest) take no part any more.
+    """
+    alive = np.flatnonzero(slices.closed <= level)
+    key, first = slices.key[alive], slices.first[alive]
+    last = running_last(key, slices.last[alive])
+    if not len(alive):
+        none = np.empty(0, np.int64)
+        return Sessions(alive, none, none, none, none, none, np.empty(0, bool))
+    starts = segment_starts((key[1:] != key[:-1]) | (first[1:] - last[:-1] > gap))
+    ends = np.append(starts[1:], len(alive))
+    fresh = np.add.reduceat(slices.fresh[alive], starts) > 0
+    return Sessions(alive, key[starts], first[starts], last[ends - 1] + gap, starts, ends, fresh)
+
+

@@ -1,0 +1,130 @@
+"""Stored tuples: the rows behind the slices, kept only where the decisions say that partials are not enough.
+
+Sorted by key, event time, the workload's ``order`` columns and arrival. A slice's rows are those of its key and of its
+``closed`` level between its first and its last event time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.base import Monoid, Parts
+from slicewise.columns import Column
+from slicewise.slicing.kernels import KeyTimeIndex, expand_ranges, segment_starts
+from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.slices import Slices
+
+__all__ = ["Tuples"]
+
+
+@dataclass(frozen=True, eq=False)
+class Tuples:
+    """Rows: key numbers, event times, what slices say of them (closed level, fresh or not), and columns."""
+
+    key: np.ndarray
+    time: np.ndarray
+    closed: np.ndarray
+    fresh: np.ndarray
+    columns: Mapping[str, Column]
+
+    @classmethod
+    def empty(cls, types: Mapping[str, pa.DataType]) -> Tuples:
+        """No rows at all."""
+        none = np.empty(0, np.int64)
+        return cls(none, none, none, np.empty(0, bool), {name: Column.of([], type_) for name, type_ in types.items()})
+
+    @classmethod
+    def new(cls, key: np.ndarray, time: np.ndarray, columns: Mapping[str, Column]) -> Tuples:
+        """Rows that have just come."""
+        return cls(key, time, np.zeros(len(key), np.int64), np.ones(len(key), bool), columns)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in arrays; Python objects are counted as pointers."""
+        arrays = [self.key, self.time, self.closed, self.fresh, *(c.values for c in self.columns.values())]
+        return sum(a.nbytes for a in arrays)
+
+    def take(self, index: np.ndarray) -> Tuples:
+        """The rows at ``index``."""
+        columns = {n: c.take(index) for n, c in self.columns.items()}
+        return Tuples(self.key[index], self.time[index], self.closed[index], self.fresh[index], columns)
+
+    def joined(self, more: Sequence[Tuples], order: Sequence[str]) -> Tuples:
+        """These rows and newer ones, sorted; rows that tie in everything keep the order in which they came."""
+        many = [t for t in (self, *more) if len(t)]
+        if not many or not more:
+            return self
+        together = Tuples(
+            *(np.concatenate([getattr(t, name) for t in many]) for name in ("key", "time", "closed", "fresh")),
+            columns={name: Column.concat([t.columns[name] for t in many]) for name in self.columns},
+        )
+        ties = [array for name in reversed(order) for array in _sortable(together.columns[name])]
+        return together.take(np.lexsort((*ties, together.time, together.key)))
+
+    def rows_of(self, slices: Slices) -> tuple[np.ndarray, np.ndarray]:
+        """The positions of the rows of each slice, end to end, and where each slice's rows start among them."""
+        index = KeyTimeIndex(self.key, self.time)
+        low, high = index.locate(slices.key, slices.first), index.locate(slices.key, slices.last + 1)
+        rows, starts = expand_ranges(low, high)
+        level = np.repeat(slices.closed, high - low)
+        own = self.closed[rows] == level
+        if own.all():
+            return rows, starts
+        kept = np.concatenate([[0], np.cumsum(own)])
+        return rows[own], kept[starts]
+
+    def fold(self, monoid: Monoid, rows: np.ndarray, starts: np.ndarray) -> Parts:
+        """Partials computed anew from rows, one for each run of them."""
+        columns = [self.columns[name].take(rows) for name in monoid.aggregate.columns]
+        return monoid.lift_fold(columns, self.time[rows], starts)
+
+    def cut(self, cells: np.ndarray, gaps: Sequence[int], monoids: Sequence[Monoid]) -> Slices:
+        """The paper's split, for all rows at once: slices cut anew, where cells, levels or sessions change."""
+        if not len(self):
+            return Slices.empty(monoids)
+        apart = (self.key[1:] != self.key[:-1]) | (cells[1:] != cells[:-1]) | (self.closed[1:] != self.closed[:-1])
+        smallest = np.array([*gaps, 2 * NEVER])[self.closed[1:]]
+        starts = segment_starts(apart | (np.diff(self.time) > smallest))
+        rows = np.diff(starts, append=len(self))
+        everything = np.arange(len(self))
+        return Slices(
+            self.key[starts],
+            self.time[starts],
+            self.time[starts + rows - 1],
+            rows,
+            np.add.reduceat(self.fresh.astype(np.int64), starts),
+            self.closed[starts],
+            tuple(self.fold(m, everything, starts) for m in monoids),
+        )
+
+    def behind(self, slices: Slices) -> Tuples:
+        """Only the rows of these slices, none of them fresh any more."""
+        rows, _ = self.rows_of(slices)
+        kept = self if len(rows) == len(self) else self.take(np.sort(rows))
+        return replace(kept, fresh=np.zeros(len(kept), bool))
+
+    def marked(self, slices: Slices, closed: np.ndarray) -> Tuples:
+        """The same rows, those of ``slices`` with new levels: ``closed`` has one for each slice."""
+        rows, starts = self.rows_of(slices)
+        levels = self.closed.copy()
+        levels[rows] = np.repeat(closed, np.diff(starts, append=len(rows)))
+        return replace(self, closed=levels)
+
+
+def _sortable(column: Column) -> list[np.ndarray]:
+    """Arrays by which ``np.lexsort`` puts a column in order, nulls first; the most important one last."""
+    values = column.values
+    if values.dtype == object:
+        known = column.mask
+        ranks = np.zeros(len(values), np.int64)
+        if known.any():
+            ranks[known] = np.unique(values[known], return_inverse=True)[1]
+        values = ranks
+    return [values] if column.valid is None else [np.where(column.valid, values, 0), column.valid]

@@ -1,0 +1,288 @@
+"""Definitions: what each aggregate means, written down over a plain list of values. Read by the oracle.
+
+Nothing here is lifted, combined or lowered, and nothing is taken from :mod:`slicewise.aggregates` but the name: a mean
+is a sum over a count, a percentile is read off the sorted list. Floats are added exactly and rounded once, so that an
+answer is never further from the truth than the engine's.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from slicewise.errors import DataError, did_you_mean
+
+__all__ = ["DEFINITIONS", "order_of", "value_of"]
+
+Values = list[Any]
+
+
+def value_of(aggregate: Any, rows: Sequence[Mapping[str, Any]], times: Sequence[int]) -> Any:
+    """The result of ``aggregate`` over ``rows``, from its definition.
+
+    A built-in aggregate goes by its definition in this module. A user's own has none but its functions: the result is
+    ``lower(combine(... combine(lift(row0), lift(row1)) ...))``, strictly from left to right.
+
+    Parameters
+    ----------
+    aggregate
+        An :class:`~slicewise.aggregates.base.Aggregate`.
+    rows
+        The rows of one window in event-time order, each a mapping from column names to Python values.
+    times
+        Their event times.
+
+    Notes
+    -----
+    Whole numbers are added without a limit: a sum that leaves 64 bits, where Spark fails, is a large number here.
+
+    Examples
+    --------
+    >>> from slicewise.aggregates.arithmetic import Count
+    >>> value_of(Count("v"), [{"v": 3}, {"v": None}, {"v": 5}], times=[0, 1, 2])
+    2
+    """
+    columns = [[_value(row, name) for row in rows] for name in aggregate.columns]
+    definition = DEFINITIONS.get(type(aggregate).name) if _is_built_in(aggregate) else None
+    if definition is not None:
+        return definition(aggregate, columns, list(times))
+    return _left_fold(aggregate, columns, len(rows))
+
+
+def order_of(value: Any) -> tuple[Any, ...]:
+    """A sort key with Spark's order: nulls first, NaN after all other numbers, lists and structs by their items.
+
+    >>> sorted([2.0, float("nan"), None, float("inf"), -1.0], key=order_of)
+    [None, -1.0, 2.0, inf, nan]
+    """
+    if value is None:
+        return (0,)
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return (1, tuple(order_of(v) for v in value))
+    return (2,) if value != value else (1, value)
+
+
+def _is_built_in(aggregate: Any) -> bool:
+    # By its class: a user's subclass or `sw.aggregate(...)` may well be called "sum", and mean something else by it.
+    return type(aggregate).__module__.startswith("slicewise.aggregates.")
+
+
+def _value(row: Mapping[str, Any], name: str) -> Any:
+    try:
+        value = row[name]
+    except KeyError:
+        raise DataError(f"a row has no column {name!r}; {did_you_mean(name, row)}") from None
+    # NumPy's integers wrap around, Python's do not.
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _left_fold(aggregate: Any, columns: list[Values], n: int) -> Any:
+    rows = list(zip(*columns, strict=True)) if columns else [()] * n
+    if aggregate.skips_nulls:
+        rows = [row for row in rows if not any(v is None for v in row)]
+    if not rows:
+        return aggregate.lower(aggregate.identity)
+    return aggregate.lower(reduce(aggregate.combine, [aggregate.lift(*row) for row in rows]))
+
+
+# -- sums and what is made of them
+
+
+def _count(_aggregate: Any, columns: list[Values], times: list[int]) -> int:
+    return sum(1 for i in range(len(times)) if all(column[i] is not None for column in columns))
+
+
+def _sum(values: Values) -> Any:
+    if not values:
+        return None
+    if any(isinstance(v, decimal.Decimal) for v in values):
+        with decimal.localcontext(decimal.Context(prec=200)):
+            return sum(values, decimal.Decimal(0))
+    if any(isinstance(v, float) for v in values):
+        return _float_sum([float(v) for v in values])
+    return sum(values[1:], values[0])
+
+
+def _float_sum(values: list[float]) -> float:
+    if not all(math.isfinite(v) for v in values):
+        return sum(v for v in values if not math.isfinite(v))  # inf, -inf, or NaN when they disagree
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return _to_float(sum(map(Fraction, values), Fraction(0)))
+
+
+def _to_float(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def _product(values: Values) -> float | None:
+    """Spark's ``product`` is a double for every type."""
+    return math.prod(float(v) for v in values) if values else None
+
+
+def _avg(values: Values) -> Any:
+    if not values:
+        return None
+    total = _sum(values)
+    if isinstance(total, decimal.Decimal):
+        # Spark's avg of decimal(p, s) is decimal(p + 4, s + 4), rounded half up.
+        scale = max(-int(v.as_tuple().exponent) for v in values)
+        step = decimal.Decimal(1).scaleb(-min(scale + 4, 38))
+        with decimal.localcontext(decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP)):
+            return (total / len(values)).quantize(step)
+    if isinstance(total, float):
+        if math.isfinite(total) or not all(math.isfinite(v) for v in values):
+            return total / len(values)
+        return _to_float(sum(map(Fraction, values), Fraction(0)) / len(values))
+    return total / len(values)
+
+
+def _geometric_mean(values: Values) -> float | None:
+    """``exp(mean(log(v)))``: NaN where a value is negative, 0 where one is 0."""
+    if not values:
+        return None
+    floats = [float(v) for v in values]
+    if any(v < 0 or v != v for v in floats):
+        return math.nan
+    return math.exp(_float_sum([math.log(v) if v > 0 else -math.inf for v in floats]) / len(floats))
+
+
+def _variance(values: Values, ddof: int) -> float | None:
+    """The mean squared distance from the mean, in two passes over exact fractions; ``ddof`` 1 for the sample's."""
+    n = len(values)
+    if n <= ddof:
+        return None  # Spark: the variance of a sample of one is null
+    floats = [float(v) for v in values]
+    if not all(math.isfinite(v) for v in floats):
+        return math.nan
+    exact = [Fraction(v) for v in floats]
+    mean = sum(exact, Fraction(0)) / n
+    return _to_float(sum(((v - mean) ** 2 for v in exact), Fraction(0)) / (n - ddof))
+
+
+def _stddev(values: Values, ddof: int) -> float | None:
+    variance = _variance(values, ddof)
+    return None if variance is None else math.sqrt(variance)
+
+
+# -- order
+
+
+def _min(values: Values) -> Any:
+    return min(values, key=order_of, default=None)
+
+
+def _max(values: Values) -> Any:
+    return max(values, key=order_of, default=None)
+
+
+def _range(values: Values) -> Any:
+    if not values:
+        return None
+    with decimal.localcontext(decimal.Context(prec=200)):
+        return _max(values) - _min(values)
+
+
+def _how_many(values: Values, extreme: Any) -> int | None:
+    return sum(1 for v in values if order_of(v) == order_of(extreme)) or None
+
+
+def _by(columns: list[Values], pick: Callable[..., Any]) -> Any:
+    """``max_by`` and ``min_by``: the first row with the extreme ``by``; a null ``by`` never wins, a null value may."""
+    rows = [(value, by) for value, by in zip(*columns, strict=True) if by is not None]
+    return pick(rows, key=lambda row: order_of(row[1]))[0] if rows else None
+
+
+def _percentile(values: Values, fraction: float) -> float | None:
+    """Spark's exact ``percentile``: between the two nearest ranks, in proportion."""
+    if not values:
+        return None
+    ranked = sorted((float(v) for v in values), key=order_of)
+    position = (len(ranked) - 1) * fraction
+    low, high = math.floor(position), math.ceil(position)
+    if low == high or ranked[low] == ranked[high]:
+        return ranked[low]
+    return (high - position) * ranked[low] + (position - low) * ranked[high]
+
+
+def _percentiles(aggregate: Any, columns: list[Values], _times: list[int]) -> Any:
+    wanted = aggregate.parameters()[0]
+    values = _present(columns[0])
+    if isinstance(wanted, (list, tuple)):
+        return [_percentile(values, f) for f in wanted] if values else None
+    return _percentile(values, wanted)
+
+
+def _distinct(values: Values) -> Values:
+    ranked = sorted(values, key=order_of)
+    return [v for i, v in enumerate(ranked) if i == 0 or order_of(ranked[i - 1]) != order_of(v)]
+
+
+def _m4(_aggregate: Any, columns: list[Values], times: list[int]) -> dict[str, Any] | None:
+    """First, last, smallest and largest value with their times; the earliest of equally small or large ones."""
+    rows = [(v, t) for v, t in zip(columns[0], times, strict=True) if v is not None]
+    if not rows:
+        return None
+    picked = {
+        "first": rows[0],
+        "last": rows[-1],
+        "min": min(rows, key=lambda row: order_of(row[0])),
+        "max": max(rows, key=lambda row: order_of(row[0])),
+    }
+    return {name: v for name, (v, _) in picked.items()} | {f"{name}_time": t for name, (_, t) in picked.items()}
+
+
+def _present(values: Values) -> Values:
+    return [v for v in values if v is not None]
+
+
+def _concat(aggregate: Any, columns: list[Values], _times: list[int]) -> str | None:
+    values = _present(columns[0])
+    separator = aggregate.parameters()[0] if aggregate.parameters() else ""
+    return separator.join(values) if values else None
+
+
+def _of_values(definition: Callable[[Values], Any]) -> Callable[[Any, list[Values], list[int]], Any]:
+    """Most aggregates look at the values of one column that are not null, and at nothing else."""
+    return lambda _aggregate, columns, _times: definition(_present(columns[0]))
+
+
+DEFINITIONS: dict[str, Callable[[Any, list[Values], list[int]], Any]] = {
+    "count": _count,
+    "sum": _of_values(_sum),
+    "product": _of_values(_product),
+    "avg": _of_values(_avg),
+    "geometric_mean": _of_values(_geometric_mean),
+    "variance": _of_values(lambda values: _variance(values, 1)),
+    "var_pop": _of_values(lambda values: _variance(values, 0)),
+    "stddev": _of_values(lambda values: _stddev(values, 1)),
+    "stddev_pop": _of_values(lambda values: _stddev(values, 0)),
+    "min": _of_values(_min),
+    "max": _of_values(_max),
+    "range_": _of_values(_range),
+    "max_count": _of_values(lambda values: _how_many(values, _max(values))),
+    "min_count": _of_values(lambda values: _how_many(values, _min(values))),
+    "max_by": lambda _aggregate, columns, _times: _by(columns, max),
+    "min_by": lambda _aggregate, columns, _times: _by(columns, min),
+    # The row's value also when it is null, as Spark's.
+    "first": lambda _aggregate, columns, _times: columns[0][0],
+    "last": lambda _aggregate, columns, _times: columns[0][-1],
+    "collect_list": _of_values(list),
+    "collect_set": _of_values(_distinct),
+    "concat": _concat,
+    "median": _of_values(lambda values: _percentile(values, 0.5)),
+    "percentile": _percentiles,
+    "m4": _m4,
+}

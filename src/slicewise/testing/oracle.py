@@ -1,0 +1,350 @@
+"""Oracle: every result by definition, slowly. Stands beside the engine and shares no code with it.
+
+It keeps every row for ever. A window's result is :func:`~slicewise.testing.definitions.value_of` the list of its rows;
+no slice is cut and no partial is kept. What the engine must answer is what the oracle answers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from slicewise.errors import DataError, QueryError, did_you_mean
+from slicewise.results import Result
+from slicewise.testing.definitions import order_of, value_of
+
+__all__ = ["Oracle", "fold"]
+
+
+Key = tuple[Any, ...]
+Window = tuple[int, int]
+
+
+def fold(results: Iterable[Any]) -> dict[tuple[Key, str, Any, Any], dict[str, Any]]:
+    """What is finally true: inserts and updates set a window's values, retractions take the window out.
+
+    >>> fold(
+    ...     [
+    ...         Result((), "visit", 0, 10, "insert", 0, {"n": 1}),
+    ...         Result((), "visit", 20, 30, "insert", 0, {"n": 1}),
+    ...         Result((), "visit", 0, 10, "retract", 1, {"n": None}),
+    ...         Result((), "visit", 20, 30, "update", 1, {"n": 2}),
+    ...     ]
+    ... )
+    {((), 'visit', 20, 30): {'n': 2}}
+    """
+    true: dict[tuple[Key, str, Any, Any], dict[str, Any]] = {}
+    for r in results:
+        window = (r.key, r.query, r.start, r.end)
+        if r.change == "retract":
+            true.pop(window, None)
+        else:
+            true[window] = r.values
+    return true
+
+
+@dataclass(eq=False)
+class _Row:
+    """A row as it came, and the watermark it was judged by."""
+
+    time: int
+    values: Mapping[str, Any]
+    key: Key
+    place: tuple[Any, ...]
+    judged_at: float | None = None
+
+
+@dataclass
+class _Answers:
+    """What was said about the windows of one query and key: the revision last reported, None before the first."""
+
+    revisions: dict[Window, int | None] = field(default_factory=dict)
+    alive: list[_Row] = field(default_factory=list)  # sessions only: rows of sessions that are not closed
+
+
+class Oracle:
+    """A workload's results by brute force, for tests of the engine and of your own windows and aggregates.
+
+    Rows that come between two calls of :meth:`advance` are judged together, by the watermark before that call; so how
+    they were split into batches, or in what order they came, does not matter.
+
+    Parameters
+    ----------
+    workload
+        A :class:`slicewise.Workload`; ``order``, ``lateness`` and ``queries`` are read.
+
+    Notes
+    -----
+    Knows ``tumbling``, ``sliding``, ``cumulative``, ``landmark``, ``between`` and ``session`` windows over event time.
+
+    Runtime complexity: :meth:`advance` is O(open windows x rows of a window). For tests, not for work.
+
+    Examples
+    --------
+    >>> from slicewise.aggregates.arithmetic import Count
+    >>> from slicewise.windows import session
+    >>> from slicewise.workload import Workload
+    >>> oracle = Oracle(Workload(time="t", lateness=100).query("visit", session(10), n=Count()))
+    >>> oracle.process_batch([(0, {}, ()), (15, {}, ())])
+    >>> for result in oracle.advance(26):
+    ...     print(*result[2:])
+    0 10 insert 0 {'n': 1}
+    15 25 insert 0 {'n': 1}
+
+    A late row bridges the two sessions:
+
+    >>> oracle.process(8, {})
+    >>> for result in oracle.advance(26):
+    ...     print(*result[2:])
+    0 10 retract 1 {'n': None}
+    15 25 retract 1 {'n': None}
+    0 25 insert 0 {'n': 3}
+    """
+
+    def __init__(self, workload: Any) -> None:
+        for query in workload.queries:
+            _check_known(query)
+        self._queries = tuple(workload.queries)
+        self._order = tuple(workload.order)
+        self._lateness = workload.lateness
+        self._watermark: float = -math.inf
+        self._closed = False
+        self._rows: dict[Key, list[_Row]] = {}
+        self._epoch: list[_Row] = []
+        self._late: list[_Row] = []
+        self._arrivals = 0
+        self._answers: dict[tuple[int, Key], _Answers] = {}
+
+    def process(self, time: int, row: Mapping[str, Any], key: Any = ()) -> None:
+        """Take one row. Nothing is reported and nothing is late before the next :meth:`advance`."""
+        if self._closed:
+            raise DataError("the oracle is closed, it takes no more rows; make a new one for another stream")
+        time = _whole(time, "an event time")
+        ties = tuple(order_of(_column(row, name)) for name in self._order)
+        place = (time, ties, self._arrivals)
+        self._arrivals += 1
+        self._epoch.append(_Row(time, row, _as_key(key), place))
+
+    def process_batch(self, rows: Iterable[tuple[int, Mapping[str, Any], Any]]) -> None:
+        """Take many rows, each ``(time, row, key)``."""
+        for time, row, key in rows:
+            self.process(time, row, key)
+
+    def advance(self, watermark: int) -> list[Result]:
+        """Judge the rows since the last call by the old watermark, then move it and report.
+
+        Corrections come first (retractions, then updates), then the windows reported for the first time, by query, key
+        (in order of appearance) and window.
+        """
+        if self._closed:
+            raise DataError("the oracle is closed, its watermark is at infinity; make a new one for another stream")
+        watermark = _whole(watermark, "a watermark")
+        if watermark < self._watermark:
+            raise DataError(
+                f"the watermark must not go back; got {watermark} after {self._watermark}; "
+                "advance to the same or a later time"
+            )
+        return self._advance(watermark)
+
+    def close(self) -> list[Result]:
+        """The watermark at infinity: report every window with rows. Closing again reports nothing."""
+        if self._closed:
+            return []
+        results = self._advance(math.inf)
+        self._closed = True
+        return results
+
+    def late(self) -> list[tuple[int, Mapping[str, Any], Key]]:
+        """The rows that came after the last of their windows was closed, since the last call."""
+        late, self._late = self._late, []
+        return [(row.time, row.values, row.key) for row in late]
+
+    # -- one advance
+
+    def _advance(self, watermark: float) -> list[Result]:
+        before, epoch = self._watermark, self._epoch
+        self._watermark, self._epoch = watermark, []
+        self._keep(epoch, before)
+        counted = self._judge(epoch, before)
+        self._late += [row for row in epoch if self._has_window(row) and row not in counted]
+        results = [
+            result
+            for i, query in enumerate(self._queries)
+            for key in self._rows
+            for result in self._report(i, query, key, before, set(epoch))
+        ]
+        return sorted(results, key=lambda r: ("retract", "update", "insert").index(r.change))
+
+    def _keep(self, epoch: list[_Row], before: float) -> None:
+        for row in epoch:
+            row.judged_at = before
+            self._rows.setdefault(row.key, []).append(row)
+        for rows in self._rows.values():
+            rows.sort(key=lambda row: row.place)
+
+    def _has_window(self, row: _Row) -> bool:
+        return any(q.window.kind == "session" or _windows_of(q.window, row.time) for q in self._queries)
+
+    def _judge(self, epoch: list[_Row], before: float) -> set[_Row]:
+        """Note the windows that the epoch's rows open; the rows that count in some window of some query."""
+        counted: set[_Row] = set()
+        for i, query in enumerate(self._queries):
+            if query.window.kind == "session":
+                counted |= self._judge_sessions(i, query, epoch, before)
+                continue
+            for row in epoch:
+                if query.window.kind == "landmark" and _windows_of(query.window, row.time):
+                    counted.add(row)  # a tick without end is still to come, whatever the watermark
+                for window in _windows_of(query.window, row.time):
+                    if not self._is_closed(query, window, before):
+                        counted.add(row)
+                        self._of(i, row.key).revisions.setdefault(window)
+        return counted
+
+    def _judge_sessions(self, i: int, query: Any, epoch: list[_Row], before: float) -> set[_Row]:
+        """Rows that come alone after their time form sessions that are closed already: those rows do not count."""
+        counted: set[_Row] = set()
+        for key in dict.fromkeys(row.key for row in epoch):
+            answers = self._of(i, key)
+            new = {row for row in epoch if row.key == key}
+            alive: list[_Row] = []
+            for window, rows in _sessions([*answers.alive, *new], query.window.gap.size):
+                if self._is_closed(query, window, before):
+                    assert new.issuperset(rows), "a closed session holds rows that were alive"
+                else:
+                    alive += rows
+                    counted |= new.intersection(rows)
+            answers.alive = alive
+        return counted
+
+    def _report(self, i: int, query: Any, key: Key, before: float, new: set[_Row]) -> Iterator[Result]:
+        answers = self._of(i, key)
+        if query.window.kind == "session":
+            yield from self._report_sessions(query, key, answers, new)
+            return
+        for window, revision in sorted(answers.revisions.items(), key=lambda item: item[0]):
+            if self._is_closed(query, window, before) or not self._is_ready(query, window, self._watermark):
+                continue
+            rows = self._rows_in(query, key, window)
+            if revision is None or not new.isdisjoint(rows):
+                yield _say(query, key, window, answers, rows)
+
+    def _report_sessions(self, query: Any, key: Key, answers: _Answers, new: set[_Row]) -> Iterator[Result]:
+        sessions = dict(_sessions(answers.alive, query.window.gap.size))
+        for window in sorted(answers.revisions.keys() - sessions.keys()):
+            revision = answers.revisions.pop(window)
+            assert revision is not None
+            nothing = dict.fromkeys(query.aggregates)
+            yield Result(key, query.name, *window, "retract", revision + 1, nothing)
+        for window, rows in sessions.items():
+            untouched = window in answers.revisions and new.isdisjoint(rows)
+            if self._is_ready(query, window, self._watermark) and not untouched:
+                yield _say(query, key, window, answers, rows)
+        for window, rows in sessions.items():
+            if self._is_closed(query, window, self._watermark):
+                answers.revisions.pop(window)
+                gone = set(rows)
+                answers.alive = [row for row in answers.alive if row not in gone]
+
+    def _rows_in(self, query: Any, key: Key, window: Window) -> list[_Row]:
+        """The rows between start and end that came while the window was open."""
+        rows = self._rows[key]
+        low, high = (bisect_left(rows, bound, key=lambda row: row.time) for bound in window)
+        return [row for row in rows[low:high] if not self._is_closed(query, window, row.judged_at)]
+
+    def _of(self, i: int, key: Key) -> _Answers:
+        return self._answers.setdefault((i, key), _Answers())
+
+    # -- ready and closed
+
+    def _is_ready(self, query: Any, window: Window, watermark: float) -> bool:
+        # A row exactly one gap after the last one still joins a session, so a session waits for that instant to pass.
+        return window[1] < watermark if query.window.kind == "session" else window[1] <= watermark
+
+    def _is_closed(self, query: Any, window: Window, watermark: float | None) -> bool:
+        assert watermark is not None
+        return self._is_ready(query, window, watermark - self._lateness)
+
+
+def _say(query: Any, key: Key, window: Window, answers: _Answers, rows: list[_Row]) -> Result:
+    previous = answers.revisions.get(window)
+    revision = 0 if previous is None else previous + 1
+    answers.revisions[window] = revision
+    plain, times = [row.values for row in rows], [row.time for row in rows]
+    values = {name: value_of(aggregate, plain, times) for name, aggregate in query.aggregates.items()}
+    return Result(key, query.name, *window, "insert" if previous is None else "update", revision, values)
+
+
+# -- the windows of a row
+
+
+def _windows_of(window: Any, time: int) -> list[Window]:
+    """The context-free windows that hold an instant; of the endless ticks of a landmark, the first only."""
+    if window.kind in ("tumbling", "sliding"):
+        return list(_sliding(window, time))
+    if window.kind == "cumulative":
+        period = (time - window.offset) // window.length.size
+        start = window.offset + period * window.length.size
+        ends = range(start + window.every.size, start + window.length.size + 1, window.every.size)
+        return [(start, end) for end in ends if time < end]
+    if window.kind == "landmark":
+        ticks = (time - window.since) // window.every.size + 1
+        return [(window.since, window.since + ticks * window.every.size)] if time >= window.since else []
+    return [(window.start, window.end)] if window.start <= time < window.end else []
+
+
+def _sliding(window: Any, time: int) -> Iterator[Window]:
+    start = (time - window.offset) // window.every.size * window.every.size + window.offset
+    while time < start + window.length.size:
+        yield start, start + window.length.size
+        start -= window.every.size
+
+
+def _sessions(rows: list[_Row], gap: int) -> list[tuple[Window, list[_Row]]]:
+    """Runs of rows in which each follows the one before by at most ``gap``."""
+    runs: list[list[_Row]] = []
+    for row in sorted(rows, key=lambda row: row.place):
+        if runs and row.time - runs[-1][-1].time <= gap:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return [((run[0].time, run[-1].time + gap), run) for run in runs]
+
+
+# -- what comes in
+
+_KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between")
+
+
+def _check_known(query: Any) -> None:
+    window = query.window
+    measures = {str(m) for m in window.measures} - {"time", "integer"}
+    if window.kind not in _KINDS or measures:
+        what = f"windows over {' and '.join(sorted(measures))}" if measures else f"{window.kind} windows"
+        raise QueryError(
+            f"the oracle has no definition of {what}; got them in query {query.name!r}; "
+            f"give it {', '.join(_KINDS)} windows over event time"
+        )
+
+
+def _column(row: Mapping[str, Any], name: str) -> Any:
+    if name not in row:
+        raise DataError(f"a row has no column {name!r}, which `order` names; {did_you_mean(name, row)}")
+    return row[name]
+
+
+def _whole(value: Any, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise DataError(f"{what} must be a whole number; got {value!r}; give microseconds or integer time") from None
+
+
+def _as_key(key: Any) -> Key:
+    if isinstance(key, tuple):
+        return key
+    return () if key is None else (key,)

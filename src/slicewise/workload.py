@@ -1,0 +1,221 @@
+"""Workload: what the user wants, all of it: the time, the keys, the waiting, and any number of window queries.
+
+Frozen: ``query`` returns a new workload. ``explain``, ``operator`` and ``run`` are the doors to the later stages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.amounts import INTEGER, TIME, Amount, Measure, to_offset
+from slicewise.errors import QueryError, did_you_mean
+from slicewise.results import RESERVED
+from slicewise.windows import Window
+
+if TYPE_CHECKING:
+    from slicewise.slicing.operator import Operator
+
+__all__ = ["Query", "Workload"]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A named window with what to compute over it."""
+
+    name: str
+    window: Window
+    aggregates: Mapping[str, Aggregate]
+
+    def __repr__(self) -> str:
+        computed = ", ".join(f"{n}={a!r}" for n, a in self.aggregates.items())
+        return f"{self.name}: {self.window!r} -> {computed}"
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.window, tuple(self.aggregates.items())))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Any number of window queries over one table or stream.
+
+    Parameters
+    ----------
+    time
+        The event-time column.
+    keys
+        The columns that partition the stream; none for one global partition.
+    watermark
+        How long to wait for rows out of order.
+    lateness
+        How long after the watermark a row may still correct a result.
+    order
+        Further columns that break ties of equal event time.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> w = sw.Workload(time="ts", keys=["sensor"], watermark="2 seconds")
+    >>> w.query("per_second", sw.tumbling("1 second"), total=sw.sum("v"), n=sw.count())
+    Workload(time='ts', keys=['sensor'], watermark='2 seconds')
+      per_second: tumbling('1 second') -> total=sum('v'), n=count()
+    """
+
+    time: str
+    keys: Sequence[str] = ()
+    watermark: Any = 0
+    lateness: Any = 0
+    order: Sequence[str] = ()
+    queries: tuple[Query, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        _column_name(self.time, "time")
+        for name in ("keys", "order"):
+            object.__setattr__(self, name, _column_names(getattr(self, name), name))
+        if self.time in self.keys:
+            raise QueryError(f"`keys` must not hold the time column; got {self.time!r} as both")
+        for key in self.keys:
+            if key in RESERVED:
+                raise QueryError(f"`keys` must not use a reserved result column; got {key!r}; rename the column")
+        measures = {}
+        for name in ("watermark", "lateness"):
+            amount = _waiting(getattr(self, name), name)
+            measures[f"`{name}`"] = amount.measure if amount.size else None
+            object.__setattr__(self, name, int(amount.size))
+        for query in self.queries:
+            for measure in query.window.measures:
+                measures[f"query {query.name!r}"] = measure if measure in (TIME, INTEGER) else None
+        _one_notion_of_time(measures)
+        object.__setattr__(self, "_measures", {m for m in measures.values() if m is not None})
+
+    @property
+    def time_measure(self) -> Measure:
+        """``TIME`` for timestamps, ``INTEGER`` when windows are given in plain integers of the time column."""
+        found: set[Measure] = self._measures  # type: ignore[attr-defined]
+        return INTEGER if INTEGER in found else TIME
+
+    def query(self, name: str, window: Window, /, **aggregates: Aggregate) -> Workload:
+        """A workload with one more query: a window and the aggregates over it, each named by its result column."""
+        if not isinstance(name, str) or not name:
+            raise QueryError(f"a query needs a name, a string that is not empty; got {name!r}")
+        if any(q.name == name for q in self.queries):
+            raise QueryError(f"there is a query {name!r} already; give this one another name")
+        if not isinstance(window, Window):
+            raise QueryError(f"query {name!r} needs a window such as sw.tumbling('1 minute'); got {window!r}")
+        if not aggregates:
+            raise QueryError(f"query {name!r} computes nothing; add an aggregate, such as n=sw.count()")
+        for column, aggregate in aggregates.items():
+            self._check_aggregate(name, column, aggregate)
+        said = Query(name, window, MappingProxyType(dict(aggregates)))
+        return dataclasses.replace(self, queries=(*self.queries, said))
+
+    def without(self, name: str) -> Workload:
+        """A workload without one of its queries."""
+        self.named(name)
+        return dataclasses.replace(self, queries=tuple(q for q in self.queries if q.name != name))
+
+    def named(self, name: str) -> Query:
+        """The query of this name."""
+        for query in self.queries:
+            if query.name == name:
+                return query
+        raise QueryError(f"there is no query {name!r}; {did_you_mean(str(name), [q.name for q in self.queries])}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the workload reads, besides time and keys."""
+        found = [c for q in self.queries for a in q.aggregates.values() for c in a.columns]
+        return tuple(dict.fromkeys([*found, *self.order]))
+
+    def explain(self, *, ordered: bool = False) -> str:
+        """What the workload is, what was decided and why, in words for a terminal."""
+        from slicewise.plan.explain import explain
+
+        return explain(self, ordered=ordered)
+
+    def operator(self, *, ordered: bool = False, store: str | None = None, types: Any = None) -> Operator:
+        """The workload in this process, without Spark.
+
+        Parameters
+        ----------
+        ordered
+            Rows come in event-time order, so that every row is its own watermark.
+        store
+            ``"lazy"``, ``"eager"`` or ``"prefix"`` instead of what the plan chooses.
+        types
+            Types of input columns, where the first rows do not tell: ``{"v": "double"}``.
+        """
+        from slicewise.slicing.operator import Operator
+
+        return Operator(self, ordered=ordered, store=store, types=types)
+
+    def _check_aggregate(self, query: str, column: str, aggregate: Any) -> None:
+        if not isinstance(aggregate, Aggregate):
+            raise QueryError(
+                f"query {query!r}: {column!r} must be an aggregate such as sw.sum('v'); got {aggregate!r}"
+            )
+        if column in RESERVED or column in self.keys:
+            kind = "a reserved result column" if column in RESERVED else "a key column"
+            raise QueryError(f"query {query!r}: {column!r} is {kind}; give the aggregate another name")
+        if aggregate.name != "count" and not aggregate.columns:
+            raise QueryError(f"query {query!r}: {aggregate!r} needs a column, as in {aggregate.name}('v')")
+
+    def __repr__(self) -> str:
+        said = [f"time={self.time!r}"]
+        said += [f"{n}={list(getattr(self, n))!r}" for n in ("keys", "order") if getattr(self, n)]
+        for name in ("watermark", "lateness"):
+            if getattr(self, name):
+                amount = Amount(getattr(self, name), self.time_measure)
+                said.append(f"{name}={str(amount)!r}" if amount.measure == TIME else f"{name}={amount}")
+        return "\n  ".join([f"Workload({', '.join(said)})", *map(repr, self.queries)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # MappingProxyType cannot be pickled, and workers need workloads.
+        return {**self.__dict__, "queries": [(q.name, q.window, dict(q.aggregates)) for q in self.queries]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        queries = tuple(Query(n, w, MappingProxyType(a)) for n, w, a in state["queries"])
+        for name, value in {**state, "queries": queries}.items():
+            object.__setattr__(self, name, value)
+
+
+def _waiting(value: Any, name: str) -> Amount:
+    amount = to_offset(value, name=name)
+    if amount.measure not in (TIME, INTEGER):
+        raise QueryError(f"`{name}` must be a duration or an integer of event time; got {amount}")
+    if amount.size < 0:
+        raise QueryError(f"`{name}` must not be negative; got {str(amount)!r}")
+    return amount
+
+
+def _column_name(name: Any, parameter: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"`{parameter}` must name a column; got {name!r}")
+
+
+def _column_names(names: Any, parameter: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise QueryError(f"`{parameter}` must be a list of column names; got the string {names!r}; write [{names!r}]")
+    found = tuple(names)
+    for name in found:
+        _column_name(name, parameter)
+    if len(set(found)) < len(found):
+        twice = next(n for n in found if found.count(n) > 1)
+        raise QueryError(f"`{parameter}` names {twice!r} twice")
+    return found
+
+
+def _one_notion_of_time(measures: dict[str, Measure | None]) -> None:
+    timed = [who for who, m in measures.items() if m == TIME]
+    counted = [who for who, m in measures.items() if m == INTEGER]
+    if timed and counted:
+        raise QueryError(
+            f"one workload has one notion of time; got durations in {timed[0]} and plain integers in {counted[0]}; "
+            "use durations for a timestamp column, integers for an integer one"
+        )
+
+

@@ -1,0 +1,92 @@
+"""What the aggregate tests share: an aggregate over a few rows, and one case per aggregate and type of column."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+import slicewise.aggregates as sw
+from slicewise.columns import Column
+
+UTC = pa.timestamp("us", "UTC")
+
+
+def over(aggregate, *values, types, times=None, starts=(0,)):
+    """The results of an aggregate over rows cut into segments, as Python values."""
+    columns = [Column.of(list(v), t) for v, t in zip(values, types, strict=True)]
+    n = len(columns[0]) if columns else len(times)
+    times = np.arange(n) if times is None else np.asarray(times, np.int64)
+    monoid = aggregate.bind(*types)
+    lowered = monoid.lower(monoid.lift_fold(columns, times, np.asarray(starts, np.int64)))
+    arrow = lowered.to_arrow()
+    assert arrow.type == monoid.result
+    return arrow.to_pylist()
+
+
+def one(aggregate, values, type_):
+    """The result of an aggregate of one column over one window."""
+    (result,) = over(aggregate, values, types=[type_])
+    return result
+
+
+ints = st.integers(-20, 20) | st.sampled_from([2**62, -(2**62), 2**63 - 1, -(2**63)])
+small = st.integers(-5, 5)
+floats = st.floats(-1e4, 1e4, width=32) | st.sampled_from([0.0, -0.0, float("inf"), float("-inf"), float("nan")])
+decimals = st.decimals(-100, 100, places=2) | st.sampled_from([decimal.Decimal("9" * 26 + ".99")])
+strings = st.text("abé", max_size=3)
+stamps = st.datetimes(dt.datetime(1969, 12, 1), dt.datetime(1970, 2, 1), timezones=st.just(dt.UTC))
+days = st.dates(dt.date(1969, 12, 1), dt.date(1970, 2, 1))
+
+NUMBERS = [(pa.int64(), ints), (pa.int16(), small), (pa.float64(), floats), (pa.decimal128(28, 2), decimals)]
+ORDERED = [*NUMBERS, (pa.string(), strings), (UTC, stamps), (pa.date32(), days), (pa.bool_(), st.booleans())]
+# One for each physical form of a column.
+PHYSICAL = [NUMBERS[0], *NUMBERS[2:], (pa.string(), strings)]
+
+ON = {
+    "count": [NUMBERS[2], (pa.string(), strings)],
+    "sum": NUMBERS,
+    "avg": NUMBERS,
+    "min": ORDERED,
+    "max": ORDERED,
+    "max_count": PHYSICAL,
+    "min_count": PHYSICAL,
+    "range_": [(pa.int64(), st.integers(-(2**62), 2**62)), *NUMBERS[1:], (UTC, stamps), (pa.date32(), days)],
+    "first": PHYSICAL,
+    "last": PHYSICAL,
+    "collect_list": [*PHYSICAL, (pa.list_(pa.float64()), st.lists(floats, max_size=2))],
+    "collect_set": [*ORDERED, (pa.list_(pa.float64()), st.lists(floats | st.none(), max_size=2))],
+    "concat": [(pa.string(), strings)],
+    "m4": PHYSICAL,
+}
+
+
+def make(name):
+    """The aggregate of this name, with columns."""
+    match name:
+        case "max_by" | "min_by":
+            return sw.AGGREGATES[name]("v", "w")
+        case "percentile":
+            return sw.percentile("v", [0.0, 0.3, 1.0])
+        case "concat":
+            return sw.concat("v", separator="-")
+    return sw.AGGREGATES[name]("v")
+
+
+def cases():
+    """Every aggregate on every type: name, Arrow types, a strategy of rows."""
+    for name in sw.AGGREGATES:
+        if name in ("max_by", "min_by"):
+            for type_, values in PHYSICAL:
+                yield name, (pa.string(), type_), st.tuples(strings | st.none(), values | st.none())
+            yield name, (pa.int32(), pa.int64()), st.tuples(small | st.none(), small | st.none())
+        else:
+            for type_, values in ON.get(name, [(t, small if t == pa.int64() else v) for t, v in NUMBERS]):
+                yield name, (type_,), st.tuples(values | st.none())
+
+
+CASES = list(cases())
+IDS = [f"{name}-{'-'.join(map(str, types))}" for name, types, _ in CASES]
