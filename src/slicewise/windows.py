@@ -332,7 +332,7 @@ def cumulative(length: Any, *, every: Any, offset: Any = 0) -> Cumulative:
             f"`every` must divide `length`; got every={_say(every)} and length={_say(length)}; "
             "the last growing window of each length would end beside it"
         )
-    return Cumulative(length, every, _offset(offset, every))
+    return Cumulative(length, every, _offset(offset, length))
 
 
 def landmark(*, every: Any, since: Any = None) -> Landmark:

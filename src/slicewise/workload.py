@@ -111,12 +111,16 @@ class Workload:
         for column, aggregate in aggregates.items():
             self._check_aggregate(name, column, aggregate)
         said = Query(name, window, MappingProxyType(dict(aggregates)))
-        return dataclasses.replace(self, queries=(*self.queries, said))
+        return self._with((*self.queries, said))
 
     def without(self, name: str) -> Workload:
         """A workload without one of its queries."""
         self.named(name)
-        return dataclasses.replace(self, queries=tuple(q for q in self.queries if q.name != name))
+        return self._with(tuple(q for q in self.queries if q.name != name))
+
+    def _with(self, queries: tuple[Query, ...]) -> Workload:
+        waiting = {n: Amount(getattr(self, n), self.time_measure) for n in ("watermark", "lateness")}
+        return dataclasses.replace(self, queries=queries, **waiting)
 
     def named(self, name: str) -> Query:
         """The query of this name."""

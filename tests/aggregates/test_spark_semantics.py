@@ -151,13 +151,15 @@ def test_result_types(aggregate, given, result):
     ],
 )
 def test_results(aggregate, values, type_, result):
-    assert one(aggregate, values, type_) == pytest.approx(result, nan_ok=True, rel=1e-12) or _nested(
-        one(aggregate, values, type_), result
-    )
+    assert same(one(aggregate, values, type_), result)
 
 
-def _nested(got, want):
-    return str(got) == str(want)
+def same(got, want):
+    if isinstance(want, list):
+        return isinstance(got, list) and len(got) == len(want) and all(map(same, got, want))
+    if isinstance(want, float):
+        return isinstance(got, float) and (got == want or math.isclose(got, want) or (got != got and want != want))
+    return type(got) is type(want) and got == want
 
 
 @pytest.mark.parametrize("q", [0.0, 0.1, 1 / 3, 0.5, 0.9, 1.0])

@@ -12,6 +12,7 @@ import pytest
 
 from slicewise.aggregates.arithmetic import Count, CountMonoid
 from slicewise.aggregates.base import Aggregate, ObjectMonoid
+from slicewise.aggregates.user import aggregate
 from slicewise.errors import AggregateError
 from slicewise.testing import check_laws
 
@@ -68,14 +69,14 @@ class ArgMax(Aggregate):
         return None if partial is None else partial[0]
 
 
-def broken(aggregate, samples, types=None):
+def broken(lawless, samples, types=None):
     with pytest.raises(AggregateError) as caught:
-        check_laws(aggregate, samples, types)
+        check_laws(lawless, samples, types)
     return str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("aggregate", "samples"),
+    ("lawful", "samples"),
     [
         (Count(), [1, 2, 3]),
         (Count("v"), [1, None, 3]),
@@ -92,8 +93,16 @@ def broken(aggregate, samples, types=None):
     ],
     ids=repr,
 )
-def test_lawful_aggregates_pass(aggregate, samples):
-    assert check_laws(aggregate, samples) is None
+def test_lawful_aggregates_pass(lawful, samples):
+    assert check_laws(lawful, samples) is None
+
+
+def test_what_makes_an_aggregate_is_checked_as_well_as_one():
+    longest = aggregate(combine=lambda a, b: a if len(a) >= len(b) else b, identity="", name="longest")
+    check_laws(longest, ["to", "slice", "cheap"])
+    assert "`longest` is not commutative" in broken(
+        aggregate(combine=longest("w").combine, identity="", name="longest", commutative=True), ["slice", "cheap"]
+    )
 
 
 def test_wrong_identity_is_found():
@@ -373,6 +382,10 @@ def test_numpy_samples_are_fine():
 
 
 # -- samples that do not fit
+
+
+def test_what_is_no_aggregate_is_refused():
+    assert broken("sum", [1]) == "`check_laws` needs an aggregate such as sw.sum('v'); got 'sum'"
 
 
 def test_no_samples_are_refused():

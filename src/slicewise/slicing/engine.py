@@ -178,7 +178,7 @@ class Engine:
     def settled(self) -> State:
         """The state with the pieces merged into the slices, and no more slices than needed."""
         state, plan = self.state, self.plan
-        slices = state.slices.joined(state.pieces).settled(self.edges, self.horizon, plan.gaps, plan.monoids)
+        slices = state.slices.settled(state.pieces, self.edges, self.horizon, plan.gaps, plan.monoids)
         tuples = state.tuples
         if plan.recomputed:
             tuples = tuples.joined(state.rows, plan.workload.order)

@@ -50,7 +50,7 @@ class PeriodicWindows:
         rows = [_family(w) for w in windows]
         table = np.array(rows, np.int64).reshape(len(rows), 6)
         self.kind, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
-        self.ratio = self.length // self.every
+        self.ratio = np.maximum(self.length // self.every, 1)
         self.all_sliding = bool((self.kind == SLIDING).all())
 
     def __len__(self) -> int:
@@ -117,7 +117,9 @@ class PeriodicWindows:
             last = self.last(families, chunk)
             member = self.first(families, chunk) <= last
             inside[at : at + block] = member.any(axis=1)
-            still_open[at : at + block] = (member & (self.ends(families, last) > horizon)).any(axis=1)
+            # A landmark's last window never comes: its end is beyond any number.
+            ends = np.where(last >= NEVER, NEVER, self.ends(families, np.minimum(last, NEVER // 2 // self.every)))
+            still_open[at : at + block] = (member & (ends > horizon)).any(axis=1)
         return inside, still_open
 
     def oldest_open_start(self, horizon: int) -> int:
@@ -134,7 +136,8 @@ class PeriodicWindows:
     def open_starts(self, horizon: int) -> np.ndarray:
         """The starts at or before ``horizon`` of windows that end after it, ascending and each once.
 
-        These are the only edges that slices before the horizon still need: Cutty's begins.
+        These are the only edges that slices before the horizon still need: Cutty's begins. Of a fixed family that is
+        also where its present step began, to tell whether the step brought rows.
         """
         f = np.arange(len(self))
         low = (horizon - self.phase) // self.every + 1
@@ -144,6 +147,8 @@ class PeriodicWindows:
         family = np.repeat(f, counts)
         nth = np.arange(len(family)) - np.repeat(np.cumsum(counts) - counts, counts)
         starts = self.starts(family, low[family] + nth)
+        if not self.all_sliding:
+            starts = np.concatenate([starts, self.steps(family, low[family] + nth)])
         return np.unique(starts[starts <= horizon])
 
     def progressions(self) -> list[Progression]:

@@ -76,44 +76,41 @@ class Slices:
             tuple(take_parts(p, index) for p in self.parts),
         )
 
-    def joined(self, more: Sequence[Slices]) -> Slices:
-        """These slices and others, sorted; slices of one key and first time keep the order in which they came."""
-        if not more:
-            return self
-        many = [s for s in (self, *more) if len(s)]
-        if not many:
-            return self
-        if len(many) == 1:
-            together = many[0]
-        else:
-            columns = [np.concatenate(c) for c in zip(*(s._columns() for s in many), strict=True)]
-            parts = tuple(concat_parts(p) for p in zip(*(s.parts for s in many), strict=True))
-            together = Slices(*columns, parts=parts)
-        order = order_by(together.key, together.first)
-        return together if order is None else together.take(order)
-
-    def settled(self, edges: Edges, horizon: int, gaps: Sequence[int], monoids: Sequence[Monoid]) -> Slices:
-        """Merge neighbours that nothing separates any more, so that the number of slices is minimal.
+    def settled(
+        self, pieces: Sequence[Slices], edges: Edges, horizon: int, gaps: Sequence[int], monoids: Sequence[Monoid]
+    ) -> Slices:
+        """These slices with newer pieces merged into them, and no more slices than needed.
 
         Two neighbouring slices of a key stay apart if an edge that an open window needs lies between them, or if they
         are further apart than the smallest gap of a session query for which they are not closed.
         """
-        if len(self) < 2:
-            return self
-        cells = edges.needed_cells(self.first, horizon)
-        apart = (self.key[1:] != self.key[:-1]) | (cells[1:] != cells[:-1])
+        together, came = self._joined(pieces)
+        if len(together) < 2:
+            return together
+        key, first = together.key, together.first
+        cells = edges.needed_cells(first, horizon)
+        apart = (key[1:] != key[:-1]) | (cells[1:] != cells[:-1])
         if gaps:
-            apart |= self.closed[1:] != self.closed[:-1]
-            group = np.concatenate([[0], np.cumsum(apart)])
-            last = running_last(group, self.last)
-            smallest = np.array([*gaps, 2 * NEVER])[self.closed[1:]]
-            apart |= self.first[1:] - last[:-1] > smallest
-        return self.merged(segment_starts(apart), monoids)
+            closed = together.closed
+            apart |= closed[1:] != closed[:-1]
+            last = running_last(np.concatenate([[0], np.cumsum(apart)]), together.last)
+            smallest = np.array([*gaps, 2 * NEVER])[closed[1:]]
+            apart |= first[1:] - last[:-1] > smallest
+        return together.merged(segment_starts(apart), monoids, came)
 
-    def merged(self, starts: np.ndarray, monoids: Sequence[Monoid]) -> Slices:
-        """The paper's merge: each run of slices from one start to the next becomes a single slice."""
+    def merged(self, starts: np.ndarray, monoids: Sequence[Monoid], came: np.ndarray | None = None) -> Slices:
+        """The paper's merge: each run of slices from one start to the next becomes a single slice.
+
+        ``came`` says in which order the slices came, if not in that of their first rows: partials are combined in the
+        order in which they came, because rows of equal time count in the order of their arrival.
+        """
         if len(starts) == len(self):
             return self
+        parts = self.parts
+        if came is not None:
+            run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(self)))
+            order = np.lexsort((came, run))
+            parts = tuple(take_parts(p, order) for p in parts)
         return Slices(
             self.key[starts],
             self.first[starts],
@@ -121,8 +118,21 @@ class Slices:
             np.add.reduceat(self.rows, starts),
             np.add.reduceat(self.fresh, starts),
             self.closed[starts],
-            tuple(m.fold(p, starts) for m, p in zip(monoids, self.parts, strict=True)),
+            tuple(m.fold(p, starts) for m, p in zip(monoids, parts, strict=True)),
         )
+
+    def _joined(self, more: Sequence[Slices]) -> tuple[Slices, np.ndarray | None]:
+        """These slices and others, sorted, and the order in which they came, if it was another one."""
+        many = [s for s in (self, *more) if len(s)]
+        if not more or not many:
+            return self, None
+        together = many[0]
+        if len(many) > 1:
+            columns = [np.concatenate(c) for c in zip(*(s._columns() for s in many), strict=True)]
+            parts = tuple(concat_parts(p) for p in zip(*(s.parts for s in many), strict=True))
+            together = Slices(*columns, parts=parts)
+        order = order_by(together.key, together.first)
+        return (together, None) if order is None else (together.take(order), order)
 
     def reported(self) -> Slices:
         """The same slices, none of whose rows is fresh any more."""

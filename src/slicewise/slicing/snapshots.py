@@ -97,7 +97,7 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     types = _schema_from_bytes(snapshot["types"])
     time_type = types.pop("\0time")
     had = snapshot["workload"]["queries"]
-    kept = replace(op.workload, queries=tuple(q for q in op.workload.queries if had.get(q.name) == repr(q)))
+    kept = op.workload._with(tuple(q for q in op.workload.queries if had.get(q.name) == repr(q)))
     missing = [c for c in op.workload.columns if c not in {**op._types, **types}]
     if missing:
         raise StateError(

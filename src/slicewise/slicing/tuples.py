@@ -106,8 +106,9 @@ class Tuples:
 
     def behind(self, slices: Slices) -> Tuples:
         """Only the rows of these slices, none of them fresh any more."""
-        rows, _ = self.rows_of(slices)
-        kept = self if len(rows) == len(self) else self.take(np.sort(rows))
+        mine = np.zeros(len(self), bool)
+        mine[self.rows_of(slices)[0]] = True
+        kept = self if mine.all() else self.take(np.flatnonzero(mine))
         return replace(kept, fresh=np.zeros(len(kept), bool))
 
     def marked(self, slices: Slices, closed: np.ndarray) -> Tuples:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Monoid, Parts, take_parts
+from slicewise.aggregates.base import Aggregate, Monoid, Parts, take_parts
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
 from slicewise.testing.same import is_finite, is_same, magnitude
@@ -44,7 +44,7 @@ def check_laws(aggregate: Any, samples: Sequence[Any], types: Sequence[pa.DataTy
     Parameters
     ----------
     aggregate
-        An :class:`~slicewise.aggregates.base.Aggregate`.
+        An :class:`~slicewise.aggregates.base.Aggregate`, or what makes one: ``sw.max`` or a ``sw.aggregate(...)``.
     samples
         Values as ``lift`` takes them, None for a null; tuples for an aggregate of several columns.
     types
@@ -68,6 +68,10 @@ def check_laws(aggregate: Any, samples: Sequence[Any], types: Sequence[pa.DataTy
     slicewise.errors.AggregateError: `mean` is not associative:
         combine(combine(1, 2), 6) = 3.75, but combine(1, combine(2, 6)) = 2.5; ...
     """
+    if not isinstance(aggregate, Aggregate) and callable(aggregate):
+        aggregate = aggregate()
+    if not isinstance(aggregate, Aggregate):
+        raise AggregateError(f"`check_laws` needs an aggregate such as sw.sum('v'); got {aggregate!r}")
     rows = _rows(aggregate, samples)
     if not rows:
         raise AggregateError(f"`check_laws` needs samples to try `{aggregate.name}` on; got none")
@@ -75,7 +79,7 @@ def check_laws(aggregate: Any, samples: Sequence[Any], types: Sequence[pa.DataTy
         _check(aggregate, rows, types)
 
 
-def _check(aggregate: Any, rows: list[tuple[Any, ...]], types: Sequence[pa.DataType] | None) -> None:
+def _check(aggregate: Aggregate, rows: list[tuple[Any, ...]], types: Sequence[pa.DataType] | None) -> None:
     # Types first: what an aggregate says about types it cannot work on is clearer than what its functions do.
     columns = _columns(rows, types)
     monoid = None if columns is None else aggregate.bind(*(column.type for column in columns))
@@ -107,7 +111,7 @@ class _Algebra:
 
     where = ""
 
-    def __init__(self, aggregate: Any) -> None:
+    def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
 
     def identity(self) -> _Partial:
@@ -188,7 +192,7 @@ class _Arrays(_Algebra):
 
     where = " on arrays"
 
-    def __init__(self, aggregate: Any, monoid: Monoid) -> None:
+    def __init__(self, aggregate: Aggregate, monoid: Monoid) -> None:
         super().__init__(aggregate)
         self.monoid = monoid
 
@@ -326,7 +330,7 @@ def _match_results(
 # -- samples
 
 
-def _rows(aggregate: Any, samples: Sequence[Any]) -> list[tuple[Any, ...]]:
+def _rows(aggregate: Aggregate, samples: Sequence[Any]) -> list[tuple[Any, ...]]:
     arity = len(aggregate.columns)
     if arity == 1 or (arity == 0 and len(samples) and not _takes_tuples_apart(aggregate, samples[0])):
         return [(sample,) for sample in samples]
@@ -336,7 +340,7 @@ def _rows(aggregate: Any, samples: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [tuple(sample) for sample in samples]
 
 
-def _takes_tuples_apart(aggregate: Any, sample: Any) -> bool:
+def _takes_tuples_apart(aggregate: Aggregate, sample: Any) -> bool:
     """An aggregate that names no columns does not say how many values it takes: try."""
     if not isinstance(sample, tuple):
         return False

@@ -1,0 +1,66 @@
+"""Run a workload over epochs of rows, through the operator and through the oracle, and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+import slicewise as sw
+from slicewise.testing import Oracle
+from slicewise.testing.same import is_same
+
+TYPES = {"v": pa.int64(), "w": pa.string(), "k": pa.string(), "j": pa.int64(), "o": pa.int64()}
+FLOATS = {**TYPES, "v": pa.float64()}
+
+
+def key_of(workload: sw.Workload, row: dict) -> tuple:
+    return tuple(row[k] for k in workload.keys)
+
+
+def columns_of(chunk: list[dict]) -> dict[str, list]:
+    return {name: [row[name] for row in chunk] for name in ("t", "v", "w", "k", "j", "o")}
+
+
+def run_operator(op, epochs, *, between: Callable = lambda op: op, one_by_one: bool = False) -> list[list[sw.Result]]:
+    """The results of each epoch; ``between`` may replace the operator after every call."""
+    out = []
+    for chunks, mark in epochs:
+        found = []
+        for chunk in chunks:
+            if one_by_one:
+                for row in chunk:
+                    found += op.process(row["t"], row)
+            else:
+                found += op.process_batch(columns_of(chunk))
+            op = between(op)
+        found += op.close() if mark is None else op.advance(mark)
+        out.append(found)
+        if mark is not None:
+            op = between(op)
+    return out
+
+
+def run_oracle(workload: sw.Workload, epochs) -> tuple[list[list[sw.Result]], list]:
+    oracle = Oracle(workload)
+    out, late = [], []
+    for chunks, mark in epochs:
+        for chunk in chunks:
+            for row in chunk:
+                oracle.process(row["t"], row, key_of(workload, row))
+        out.append(oracle.close() if mark is None else oracle.advance(mark))
+        late += oracle.late()
+    return out, late
+
+
+def canonical(results: Iterable[sw.Result]) -> list[sw.Result]:
+    return sorted(results, key=lambda r: (r.query, tuple(map(str, r.key)), r.start, r.end, r.change))
+
+
+def assert_same(found: list[list[sw.Result]], expected: list[list[sw.Result]], scale: float | None = None) -> None:
+    for number, (mine, theirs) in enumerate(zip(found, expected, strict=True)):
+        mine, theirs = canonical(mine), canonical(theirs)
+        heads = [r[:6] for r in mine], [r[:6] for r in theirs]
+        assert heads[0] == heads[1], f"epoch {number}"
+        for a, b in zip(mine, theirs, strict=True):
+            for name, value in b.values.items():
+                assert is_same(a.values[name], value, scale), f"epoch {number}: {name} of {a}, expected {value!r}"
