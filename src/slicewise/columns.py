@@ -29,6 +29,10 @@ from slicewise.errors import DataError
 
 __all__ = ["Column", "is_integral", "physical_dtype"]
 
+#: NumPy arrays of these dtypes are columns as they are.
+_OWN_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
+
+
 def is_integral(type_: pa.DataType) -> bool:
     """Whether values of this type are held as int64."""
     t = pa.types
@@ -109,13 +113,11 @@ class Column:
         if isinstance(data, Column):
             return data
         if isinstance(data, np.ndarray):
-            if type is None:
-                if data.dtype == np.int64:
-                    return cls(data, pa.int64())
-                if data.dtype == np.float64:
-                    return cls(data, pa.float64())
             if data.ndim != 1:
                 raise DataError(f"a column must have one dimension; got an array of shape {data.shape}")
+            own = _OWN_TYPES.get(data.dtype)
+            if own is not None and (type is None or type == own):
+                return cls(data, own)
         if isinstance(data, (pa.Array, pa.ChunkedArray)):
             array = data if type is None or data.type == type else data.cast(type)
         else:

@@ -90,9 +90,9 @@ def test_identity_widens_the_partials():
 @pytest.mark.parametrize(
     ("aggregate", "samples", "types"),
     [
-        (LONGEST("v"), ["a", "bb", None, "cc"], [pa.string()]),
-        (SUM("v"), [1, None, 5], [I64]),
-        (WEIGHTED("v", "w"), [(1.0, 2), (None, 1), (3.0, 1)], [F64, I64]),
+        (LONGEST("v"), ["a", "bb"], [pa.string()]),
+        (SUM("v"), [1, None], [I64]),
+        (WEIGHTED("v", "w"), [(1.0, 2), (3.0, 1)], [F64, I64]),
         (SHAPES("v", "w"), [(1, 2), (3, None)], [I64, I64]),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 from slicewise.aggregates.base import Monoid
 from slicewise.columns import Column
 from slicewise.slicing.edges import Edges
-from slicewise.slicing.kernels import order_by, segment_starts
+from slicewise.slicing.kernels import order_by, segment_lengths, segment_starts
 from slicewise.slicing.slices import Slices
 
 __all__ = ["cut_rows"]
@@ -22,12 +22,15 @@ def cut_rows(
     edges: Edges,
     monoids: Sequence[Monoid],
     left_out: Collection[int] = (),
+    *,
+    one_key: bool = False,
 ) -> Slices:
     """Cut rows at the edges and fold each piece into a slice; all rows are fresh.
 
-    Partials of the monoids ``left_out`` are not computed, because they will be computed from stored tuples.
+    Partials of the monoids ``left_out`` are not computed, because they will be computed from stored tuples. ``one_key``
+    says that all rows have the same key, which saves looking.
     """
-    starts = _starts_in_order(key, times, edges)
+    starts = _starts_in_order(times, edges) if one_key or (key == key[0]).all() else None
     in_order = starts is not None
     if starts is None:
         cells = edges.cells(times)
@@ -36,7 +39,7 @@ def cut_rows(
             key, cells, times = key[order], cells[order], times[order]
             columns = {name: column.take(order) for name, column in columns.items()}
         starts = segment_starts((key[1:] != key[:-1]) | (cells[1:] != cells[:-1]))
-    rows = np.diff(starts, append=len(times))
+    rows = segment_lengths(starts, len(times))
     if in_order:
         first, last = times[starts], times[starts + rows - 1]
     else:
@@ -50,15 +53,16 @@ def cut_rows(
     return Slices(key[starts], first, last, rows, rows, np.zeros(len(starts), np.int64), parts)
 
 
-def _starts_in_order(key: np.ndarray, times: np.ndarray, edges: Edges) -> np.ndarray | None:
-    """Where slices start among rows of one key in event-time order, by looking up edges among rows; None otherwise.
+def _starts_in_order(times: np.ndarray, edges: Edges) -> np.ndarray | None:
+    """Where slices start among rows in event-time order, by looking up edges among rows; None if they are not in order.
 
     There are far fewer edges than rows, so this is the cheap direction to look.
     """
-    if key[0] != key[-1] or not (times[1:] >= times[:-1]).all() or not (key == key[0]).all():
+    if (times[1:] < times[:-1]).any():
         return None
     inside = edges.inside(int(times[0]), int(times[-1]))
     if inside is None or len(inside) > len(times):
         return None
     at = np.searchsorted(times, inside)  # ascending; edges with no row between them find the same one
-    return np.concatenate([[0], at])[np.diff(at, prepend=0, append=len(times)) > 0]
+    fresh = at[segment_starts(at[1:] != at[:-1])] if len(at) > 1 else at
+    return np.concatenate([[0], fresh[fresh > 0]])

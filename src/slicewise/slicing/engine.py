@@ -20,13 +20,16 @@ from slicewise.slicing.cutting import cut_rows
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.kernels import KeyTimeIndex
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.periodic import NEVER, PeriodicWindows
+from slicewise.slicing.periodic import ALL, NEVER, PeriodicWindows
 from slicewise.slicing.reports import Reported, Reporter
 from slicewise.slicing.slices import Slices
 from slicewise.slicing.triggers import Sessions, corrected_windows, ended_windows, find_sessions, no_windows
 from slicewise.slicing.tuples import Tuples
 
 __all__ = ["Engine", "State", "Verdict"]
+
+#: Fewer slices than this are not worth merging.
+FEW_SLICES = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +40,8 @@ class State:
     ----------
     watermark
         Every window that ended at or before it has been reported.
-    pieces, rows
-        What came since: slices cut from new rows, and the new rows themselves where they are stored.
+    latest
+        The latest event time of any row that came.
     reported
         Results that may still be corrected and cannot be derived from the slices.
     forgotten
@@ -51,8 +54,6 @@ class State:
     tuples: Tuples
     reported: Reported
     watermark: int = -NEVER
-    pieces: tuple[Slices, ...] = ()
-    rows: tuple[Tuples, ...] = ()
     forgotten: int = -NEVER
     latest: int = -NEVER
     since: Mapping[str, int] = field(default_factory=dict)
@@ -78,6 +79,14 @@ class Engine:
         self.state = state or State(
             Slices.empty(plan.monoids), Tuples.empty(plan.tuple_types), Reported.empty(len(plan.gaps))
         )
+        self.latest = self.state.latest
+        # What came since the last step: slices cut from new rows, and the rows themselves where they are stored.
+        self._pieces: list[Slices] = []
+        self._rows: list[Tuples] = []
+        # Slices may be merged when there are many; at once only if partials of one slice must be combined in order.
+        in_any_order = all(m.aggregate.commutative for m in plan.monoids) or plan.ordered
+        self._merges_late = in_any_order and not plan.recomputed
+        self._merge_at = 0
 
     @property
     def horizon(self) -> int:
@@ -92,9 +101,9 @@ class Engine:
     def judge(self, times: np.ndarray) -> Verdict:
         """Which rows are late, and which will only be known to be when sessions are composed."""
         nothing = np.empty(0, np.int64)
-        old = np.flatnonzero(times <= self.horizon)
-        if not len(old):
+        if self.horizon <= -NEVER or times.min() > self.horizon:
             return Verdict(nothing, nothing)
+        old = np.flatnonzero(times <= self.horizon)
         inside, still_open = self.windows.open_mask(times[old], self.horizon)
         if not self.plan.gaps:
             return Verdict(old[inside & ~still_open], nothing)
@@ -105,24 +114,24 @@ class Engine:
         """Let rows in: cut them into slices, and store them where the plan says so."""
         if not len(times):
             return
-        plan, state = self.plan, self.state
-        pieces = cut_rows(key, times, columns, self.edges, plan.monoids, plan.recomputed)
-        rows = state.rows
+        plan = self.plan
+        one_key = not plan.workload.keys
+        pieces = cut_rows(key, times, columns, self.edges, plan.monoids, plan.recomputed, one_key=one_key)
         if plan.recomputed:
-            rows = (*rows, Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
-        latest = max(state.latest, int(pieces.last.max()))
-        self.state = replace(state, pieces=(*state.pieces, pieces), rows=rows, latest=latest)
+            self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
+        self._pieces.append(pieces)
+        self.latest = max(self.latest, int(pieces.last.max()))
 
     def next_due(self) -> int:
         """The first event time at which a row would let some window be reported; for ordered streams."""
         due = NEVER
         if len(self.windows):
-            families = np.arange(len(self.windows))
-            following = self.windows.ended_by(families, self.state.watermark) + 1
-            due = int(self.windows.ends(families, following).min())
+            following = np.minimum(self.windows.ended_by(ALL, self.state.watermark) + 1, self.windows.most)
+            ends = self.windows.ends(ALL, following)
+            due = int(np.where(ends > self.state.watermark, ends, NEVER).min())
         if self.plan.gaps:
-            state = self.settled()
-            alive = state.slices.last[state.slices.closed < len(self.plan.gaps)]
+            slices = self.state.slices
+            alive = slices.last[slices.closed < len(self.plan.gaps)]
             if len(alive):
                 due = min(due, int(alive.min()) + self.plan.gaps[0] + 1)
         return due
@@ -138,21 +147,21 @@ class Engine:
 
         Returns the results, and the sessions under each gap that rows could join in this step.
         """
-        before, state = self.horizon, self.settled()
-        slices, tuples = state.slices, state.tuples
+        before, state = self.horizon, self._current()
         after = self._horizon(watermark)
-        blocks: list[Block] = []
+        slices, tuples, reported = state.slices, state.tuples, state.reported
         answers = self.reporter.answers(slices, keys, state.since, state.after)
-        reported, found = state.reported, []
+        blocks: list[Block] = []
+        open_sessions = []
         for level, gap in enumerate(self.plan.gaps):
             sessions = find_sessions(slices, gap, level)
             turned_away = sessions.end < before
             reported, more = answers.sessions(sessions, level, ~turned_away, watermark, reported)
             blocks += more
             over = turned_away | (sessions.end < after)
-            slices, tuples = _close(slices, tuples, sessions, over, level, bool(self.plan.recomputed))
+            slices, tuples = _close(slices, tuples, sessions, over, level)
             reported = reported.without_sessions_before(level, after)
-            found.append(sessions.take(~turned_away))
+            open_sessions.append(sessions.take(~turned_away))
         index = KeyTimeIndex(slices.key, slices.first)
         changed = no_windows()
         if self.plan.workload.lateness and state.watermark > -NEVER:
@@ -160,30 +169,50 @@ class Engine:
         ended = ended_windows(self.windows, slices, index, state.watermark, watermark)
         reported, more = answers.windows(changed, ended, reported)
         blocks += more
-        kept = self._still_needed(slices, after)
         forgotten = state.forgotten
-        if not kept.all():
-            forgotten = max(forgotten, int(slices.last[~kept].max()) + 1)
-            slices = slices.take(np.flatnonzero(kept))
-        self.state = replace(
-            state,
+        if len(slices) >= self._merge_at or watermark >= NEVER:
+            slices, forgotten = self._without_old(slices, after, forgotten)
+            tuples = tuples.behind(slices) if len(tuples) else tuples
+            self._merge_at = 2 * len(slices) + FEW_SLICES if self._merges_late else 0
+        self.state = State(
             slices=slices.reported(),
-            tuples=tuples.behind(slices) if len(tuples) else tuples,
+            tuples=tuples,
             reported=reported.without_windows_before(after),
             watermark=watermark,
             forgotten=forgotten,
+            latest=self.latest,
+            since=state.since,
+            after=state.after,
         )
-        return Results(self.plan.schema, blocks), found
+        self._pieces, self._rows = [], []
+        return Results(self.plan.schema, blocks), open_sessions
+
+    def _current(self) -> State:
+        """The state with what came since, merged if it is time to."""
+        many = len(self.state.slices) + sum(map(len, self._pieces))
+        if many >= self._merge_at:
+            return self.settled()
+        return replace(self.state, slices=self.state.slices.joined(self._pieces), latest=self.latest)
 
     def settled(self) -> State:
-        """The state with the pieces merged into the slices, and no more slices than needed."""
+        """The state with what came since merged into the slices, and no more slices than needed."""
         state, plan = self.state, self.plan
-        slices = state.slices.settled(state.pieces, self.edges, self.horizon, plan.gaps, plan.monoids)
+        slices, forgotten = self._without_old(state.slices, self.horizon, state.forgotten)
+        slices = slices.settled(self._pieces, self.edges, self.horizon, plan.gaps, plan.monoids)
         tuples = state.tuples
         if plan.recomputed:
-            tuples = tuples.joined(state.rows, plan.workload.order)
+            tuples = tuples.joined(self._rows, plan.workload.order)
             slices = self._recomputed(slices, tuples)
-        return replace(state, slices=slices, tuples=tuples, pieces=(), rows=())
+        return replace(state, slices=slices, tuples=tuples, forgotten=forgotten, latest=self.latest)
+
+    def _without_old(self, slices: Slices, horizon: int, forgotten: int) -> tuple[Slices, int]:
+        """Without slices that serve no window any more, and the event time from which all rows are still there."""
+        needed = slices.first >= self.windows.oldest_open_start(horizon)
+        if self.plan.gaps:
+            needed |= slices.closed < len(self.plan.gaps)
+        if needed.all():
+            return slices, forgotten
+        return slices.take(np.flatnonzero(needed)), max(forgotten, int(slices.last[~needed].max()) + 1)
 
     def _recomputed(self, slices: Slices, tuples: Tuples) -> Slices:
         """Compute again, from the stored tuples, what depends on the order of rows."""
@@ -203,19 +232,13 @@ class Engine:
             parts[i] = tuple(_replaced(p, dirty, f) for p, f in zip(parts[i], fresh, strict=True))
         return replace(slices, parts=tuple(parts))
 
-    def _still_needed(self, slices: Slices, horizon: int) -> np.ndarray:
-        kept = slices.first >= self.windows.oldest_open_start(horizon)
-        if self.plan.gaps:
-            kept |= slices.closed < len(self.plan.gaps)
-        return kept
-
     def _check(self) -> None:
         """The invariants, for tests."""
         self.state.slices._check(self.edges, self.horizon, self.plan.gaps)
 
 
 def _close(
-    slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray, level: int, stored: bool
+    slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray, level: int
 ) -> tuple[Slices, Tuples]:
     """Mark the slices of sessions that are over, so that no row joins them again under this gap."""
     if not over.any():
@@ -226,7 +249,7 @@ def _close(
     done = sessions.slices[np.cumsum(members[:-1]) > 0]
     closed = slices.closed.copy()
     closed[done] = np.maximum(closed[done], level + 1)
-    if stored:
+    if len(tuples):
         tuples = tuples.marked(slices.take(done), closed[done])
     return replace(slices, closed=closed), tuples
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["KeyTimeIndex", "enumerate_ranges", "expand_ranges", "match_rows", "order_by", "running_last", "segment_starts"]
+__all__ = ["KeyTimeIndex", "enumerate_ranges", "expand_ranges", "match_rows", "order_by", "running_last", "segment_lengths", "segment_starts"]
 
 #: Composite sort keys stay below this, so that adding a remainder never overflows.
 ROOM = 2**62
@@ -16,7 +16,23 @@ def segment_starts(changed: np.ndarray) -> np.ndarray:
     >>> segment_starts(np.array([False, True, False]))
     array([0, 2])
     """
-    return np.concatenate([[0], np.flatnonzero(changed) + 1])
+    later = changed.nonzero()[0]
+    starts = np.zeros(len(later) + 1, np.int64)
+    np.add(later, 1, out=starts[1:])
+    return starts
+
+
+def segment_lengths(starts: np.ndarray, total: int) -> np.ndarray:
+    """How long segments are that start there, of so many rows in all.
+
+    >>> segment_lengths(np.array([0, 2]), 5)
+    array([2, 3])
+    """
+    lengths = np.empty(len(starts), np.int64)
+    lengths[:-1] = starts[1:]
+    lengths[-1:] = total
+    lengths -= starts
+    return lengths
 
 
 def expand_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -103,6 +103,9 @@ class Operator:
         self.store = store
         self._types = parse_types(types)
         self._closed = False
+        self._buffer = RowBuffer(workload, ordered, self._flush, self._next_due)
+        # The buffer's own function, so that a row costs a single call.
+        self.process = self._buffer.process  # type: ignore[method-assign]
         self._forget_everything()
 
     # Rows in
@@ -134,7 +137,6 @@ class Operator:
         results = self._flush()
         if len(batch):
             results = results + self._take(batch)
-            self._rewire()
         return results
 
     def drive(self, batches: Iterable[Any]) -> Iterator[Results]:
@@ -146,7 +148,7 @@ class Operator:
             results = self.process_batch(batch)
             engine = self._engine
             if engine is not None and not self.ordered:
-                results = results + self.advance(max(self._watermark, engine.state.latest - self.workload.watermark))
+                results = results + self.advance(max(self._watermark, engine.latest - self.workload.watermark))
             yield results
         yield self.close()
 
@@ -167,7 +169,7 @@ class Operator:
         self._check_open()
         results = self._flush() + self._step(NEVER)
         self._closed = True
-        self._rewire()
+        self._buffer.look_closer()
         return results
 
     def late(self) -> list[LateRow]:
@@ -276,23 +278,14 @@ class Operator:
         self._waiting: list[_Kept] = []
         self._late: list[_Kept] = []
         self._rows = self._results = self._late_rows = 0
-        self._new_buffer()
+        self._buffer.look_closer()
 
-    def _new_buffer(self) -> None:
-        self._buffer = RowBuffer(self.workload, self.ordered, self._flush)
-        self._rewire()
-
-    def _rewire(self) -> None:
-        """Let ``process`` be the buffer's own function, so that a row costs a single call."""
-        if self._engine is not None:
-            self._buffer.latest = max(self._buffer.latest, self._engine.state.latest)
-            if self.ordered:
-                self._buffer.due = self._engine.next_due()
-        self.process = self._refuse if self._closed else self._buffer.process()  # type: ignore[method-assign]
-
-    def _refuse(self, *_: Any, **__: Any) -> Results:
+    def _next_due(self) -> int:
+        """The event time of the first row that lets windows be reported."""
         self._check_open()
-        return NOTHING
+        if not self.ordered:
+            return NEVER
+        return -NEVER if self._engine is None else self._engine.next_due()
 
     def _instant(self, watermark: Any) -> int:
         if isinstance(watermark, (int, np.integer)) and not isinstance(watermark, bool):
@@ -307,20 +300,16 @@ class Operator:
 
     def _flush(self) -> Results:
         """Hand buffered rows to the engine."""
-        if not len(self._buffer) or self._closed:
+        if not len(self._buffer):
             return NOTHING
         data = self._buffer.drain(self._types if self._engine is not None else {})
-        self._rewire()
-        assert data is not None
-        results = self._take(read_batch(data, self.workload, self._types))
-        self._rewire()
-        return results
+        return self._take(read_batch(data, self.workload, self._types))
 
     def _take(self, batch: Batch) -> Results:
         """Let checked rows in."""
         engine = self._bound(batch)
         if self.ordered:
-            self._check_order(batch)
+            self._check_order(batch.times, engine.latest)
         columns = {n: conform(c, self._types[n], n) for n, c in batch.columns.items()}
         key = self._keys.encode(batch.keys, len(batch))
         times = batch.times
@@ -336,14 +325,14 @@ class Operator:
         if len(verdict.waiting):
             self._waiting.append(_Kept(batch.take(verdict.waiting), key[verdict.waiting]))
         self._rows += len(batch)
-        return self._step(engine.state.latest) if self.ordered else NOTHING
+        self._buffer.latest = engine.latest
+        self._buffer.look_closer()
+        return self._step(engine.latest) if self.ordered else NOTHING
 
-    def _check_order(self, batch: Batch) -> None:
-        times = batch.times
-        floor = self._engine.state.latest if self._engine else -NEVER
-        back = np.flatnonzero(np.diff(times, prepend=floor) < 0)
+    def _check_order(self, times: np.ndarray, latest: int) -> None:
+        back = np.flatnonzero(times[1:] < times[:-1]) + 1 if times[0] >= latest else np.array([0])
         if len(back):
-            before = times[back[0] - 1] if back[0] else floor
+            before = times[back[0] - 1] if back[0] else latest
             raise DataError(
                 f"rows must come in event-time order with ordered=True; row {back[0]} has {times[back[0]]} after {before}; "
                 "sort them, or use operator() and advance()"
@@ -432,8 +421,8 @@ class Operator:
                 workload, self._types, time_type=self._time_type, ordered=self.ordered, store=self.store
             )
             self._engine = Engine(plan, adapted_state(self._engine, plan))
-        self.workload = workload
-        self._new_buffer()
+        self.workload = self._buffer.workload = workload
+        self._buffer.look_closer()
 
 
 def _late_rows(kept: _Kept, keys: KeyTable) -> Iterator[LateRow]:

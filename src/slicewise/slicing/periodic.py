@@ -24,10 +24,13 @@ import numpy as np
 
 from slicewise.windows import Between, Cumulative, Landmark, Sliding, Window
 
-__all__ = ["NEVER", "PeriodicWindows", "Progression"]
+__all__ = ["ALL", "NEVER", "PeriodicWindows", "Progression"]
 
 #: Stands for infinity on either side; event times stay well inside, so that sums of two times never overflow.
 NEVER = 2**61
+
+#: All families, where one is asked for.
+ALL = slice(None)
 
 SLIDING, CUMULATIVE, FIXED = 0, 1, 2
 
@@ -38,6 +41,9 @@ class Progression:
 
     step: int
     phase: int
+
+
+Families = np.ndarray | slice
 
 
 class PeriodicWindows:
@@ -56,11 +62,11 @@ class PeriodicWindows:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def ends(self, f: np.ndarray, m: np.ndarray) -> np.ndarray:
+    def ends(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where window ``m`` of family ``f`` ends."""
         return self.phase[f] + m * self.every[f]
 
-    def starts(self, f: np.ndarray, m: np.ndarray) -> np.ndarray:
+    def starts(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where window ``m`` of family ``f`` starts."""
         sliding = self.phase[f] + m * self.every[f] - self.length[f]
         if self.all_sliding:
@@ -68,7 +74,7 @@ class PeriodicWindows:
         grown = self.origin[f] + (m - 1) // self.ratio[f] * self.length[f]
         return np.where(self.kind[f] == SLIDING, sliding, np.where(self.kind[f] == CUMULATIVE, grown, self.origin[f]))
 
-    def steps(self, f: np.ndarray, m: np.ndarray) -> np.ndarray:
+    def steps(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where the part of window ``m`` begins that must hold rows for the window to be reported.
 
         The window's start, except for fixed families: nothing new since the last tick, nothing to report.
@@ -78,11 +84,11 @@ class PeriodicWindows:
             return starts
         return np.where(self.kind[f] == FIXED, np.maximum(self.ends(f, m) - self.every[f], starts), starts)
 
-    def first(self, f: np.ndarray, t: np.ndarray) -> np.ndarray:
+    def first(self, f: Families, t: np.ndarray) -> np.ndarray:
         """The number of the first window of family ``f`` that holds time ``t``: the first that ends after it."""
         return (t - self.phase[f]) // self.every[f] + 1
 
-    def last(self, f: np.ndarray, t: np.ndarray) -> np.ndarray:
+    def last(self, f: Families, t: np.ndarray) -> np.ndarray:
         """The number of the last window of family ``f`` that holds time ``t``; before ``first`` when none does."""
         sliding = (t - self.phase[f] + self.length[f]) // self.every[f]
         if self.all_sliding:
@@ -92,14 +98,14 @@ class PeriodicWindows:
         fixed = np.where(t < self.origin[f], first - 1, self.most[f])
         return np.where(self.kind[f] == SLIDING, sliding, np.where(self.kind[f] == CUMULATIVE, grown, fixed))
 
-    def last_fired(self, f: np.ndarray, t: np.ndarray) -> np.ndarray:
+    def last_fired(self, f: Families, t: np.ndarray) -> np.ndarray:
         """The last window that a row at ``t`` causes to be reported when nothing comes after it."""
         last = self.last(f, t)
         if self.all_sliding:
             return last
         return np.where(self.kind[f] == FIXED, np.minimum(last, self.first(f, t)), last)
 
-    def ended_by(self, f: np.ndarray, t: np.ndarray | int) -> np.ndarray:
+    def ended_by(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         """The number of the last window of family ``f`` that ends at or before ``t``."""
         return np.minimum((t - self.phase[f]) // self.every[f], self.most[f])
 
@@ -110,7 +116,7 @@ class PeriodicWindows:
         """
         inside = np.zeros(len(t), bool)
         still_open = np.zeros(len(t), bool)
-        families = np.arange(len(self))
+        families = ALL
         block = max(1, 2_000_000 // max(1, len(self)))
         for at in range(0, len(t), block):
             chunk = t[at : at + block, None]
@@ -126,9 +132,8 @@ class PeriodicWindows:
         """The earliest start of any window that ends after ``horizon``: older slices serve no window any more."""
         if not len(self):
             return NEVER
-        f = np.arange(len(self))
         m = (horizon - self.phase) // self.every + 1
-        starts = self.starts(f, m)
+        starts = self.starts(ALL, m)
         if not self.all_sliding:
             starts = np.where(m > self.most, NEVER, starts)
         return int(starts.min())

@@ -34,35 +34,44 @@ class RowBuffer:
 
     Parameters
     ----------
+    ordered
+        Rows must come in event-time order, and one that ends a window empties the buffer.
     flush
-        Called when the buffer is to be emptied; its results go back to whoever brought the last row.
+        Called to empty the buffer; its results go back to whoever brought the last row.
+    next_due
+        For ordered streams: the event time of the first row that would end a window.
+
+    Attributes
+    ----------
+    process
+        Takes one row: ``process(time, row, key=None)``. One function for the life of the buffer, so that a caller may
+        hold on to it.
     """
 
-    def __init__(self, workload: Workload, ordered: bool, flush: Callable[[], Results]) -> None:
+    def __init__(
+        self, workload: Workload, ordered: bool, flush: Callable[[], Results], next_due: Callable[[], int]
+    ) -> None:
         self.workload = workload
         self.ordered = ordered
         self.flush = flush
-        self.names = tuple(c for c in (*workload.keys, *workload.columns))
+        self.next_due = next_due
         self.times: list[Any] = []
         self.rows: list[Any] = []
         self.keys: list[Any] = []
         self.zone: bool | None = None
-        self.latest = self.due = -NEVER
+        self.latest = -NEVER
         self._stride = 1
+        self._edge = -NEVER
+        self.process, self._reset = self._functions()
 
     def __len__(self) -> int:
         return len(self.times)
 
-    def process(self) -> Callable[..., Results]:
-        """The function that takes one row. It closes over the buffer's lists, and is made anew when they are emptied."""
+    def _functions(self) -> tuple[Callable[..., Results], Callable[[int, int], None]]:
+        """The function that takes one row, and the one that tells it from where to where rows need no closer look."""
         add_time, add_row, checked = self.times.append, self.rows.append, self._checked
-        # On an ordered stream no row may lie before the last one, and the one at the edge ends a window.
-        floor = self.latest if self.ordered else -LARGEST_TIME
-        edge = max(floor, self.latest) + self._stride
-        if self.ordered:
-            edge = min(edge, self.due)
-        keyed = bool(self.workload.keys)
         ordered = self.ordered
+        floor = edge = -NEVER
 
         def process(time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
             nonlocal floor
@@ -77,12 +86,21 @@ class RowBuffer:
                 pass
             return checked(time, row, key)
 
-        return checked if keyed or self.zone is not None else process
+        def reset(low: int, high: int) -> None:
+            nonlocal floor, edge
+            floor, edge = low, high
+
+        return process, reset
+
+    def look_closer(self) -> None:
+        """Have the next row checked: what ends a window, or where rows may lie, has changed."""
+        self._edge = -NEVER
+        self._reset(-NEVER, -NEVER)
 
     def _checked(self, time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
         """Take a row that needs a closer look: it may end a window, have a key or a time zone, or be wrong."""
         at = self._time(time)
-        latest = max(self.latest, self.times[-1]) if self.ordered and self.times else self.latest
+        latest = self.times[-1] if self.ordered and self.times else self.latest
         if self.ordered and at < latest:
             raise DataError(
                 f"rows must come in event-time order with ordered=True; got {at} after {latest}; sort them, or use "
@@ -94,14 +112,17 @@ class RowBuffer:
             raise DataError(f"the workload has no keys; got the key {key!r}; name the key columns: Workload(keys=[...])")
         self.times.append(at)
         self.rows.append(row)
-        if at >= self.due or at - self.latest >= self._stride or len(self.times) >= 4 * FULL:
+        self.zone = self._zone
+        if self._edge <= -NEVER:
+            self._edge = min(max(self.latest, at) + self._stride, self.next_due())
+        if at >= self._edge or len(self.times) >= 4 * FULL:
             return self.flush()
+        if not self.workload.keys and self.zone is None:
+            self._reset(at if self.ordered else -LARGEST_TIME, self._edge)
         return NOTHING
 
-    def drain(self, types: Mapping[str, pa.DataType]) -> dict[str, Any] | None:
+    def drain(self, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
         """The buffered rows as columns, and an empty buffer. Raises, and keeps the rest, if a row is not right."""
-        if not self.times:
-            return None
         data: dict[str, Any] = {name: self._column(name, types.get(name)) for name in self.workload.columns}
         times = np.array(self.times, np.int64)
         data[self.workload.time] = times
@@ -115,7 +136,9 @@ class RowBuffer:
         elif len(self.times) > 2 * FULL:
             self._stride = max(1, self._stride // 2)
         self.latest = max(self.latest, int(times.max()))
-        self.times, self.rows, self.keys = [], [], []
+        for kept in (self.times, self.rows, self.keys):
+            kept.clear()
+        self.look_closer()
         return data
 
     def _column(self, name: str, type_: pa.DataType | None) -> Any:
@@ -171,14 +194,14 @@ class RowBuffer:
             if measure == INTEGER or self.workload.time_measure == INTEGER:
                 raise DataError(f"the time of a row must be an integer, as the windows are; got {time!r}")
             zone = getattr(time, "tzinfo", None) is not None
-        if self.times and zone != self.zone:
+        if self.times and zone is not self.zone:
             raise DataError(
                 "times with a time zone, times without one and plain integers cannot be mixed; "
                 f"got {time!r} after another kind; convert one of them"
             )
         if abs(at) > LARGEST_TIME:
             raise DataError(f"no window could lie around the time {at}; is it in microseconds since the epoch?")
-        self.zone = zone
+        self._zone = zone
         return at
 
     def _key(self, row: Mapping[str, Any], key: Any) -> tuple[Any, ...]:

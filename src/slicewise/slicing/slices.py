@@ -14,7 +14,7 @@ import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, concat_parts, take_parts
 from slicewise.slicing.edges import Edges
-from slicewise.slicing.kernels import order_by, running_last, segment_starts
+from slicewise.slicing.kernels import order_by, running_last, segment_lengths, segment_starts
 from slicewise.slicing.periodic import NEVER
 
 __all__ = ["Slices"]
@@ -108,7 +108,7 @@ class Slices:
             return self
         parts = self.parts
         if came is not None:
-            run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(self)))
+            run = np.repeat(np.arange(len(starts)), segment_lengths(starts, len(self)))
             order = np.lexsort((came, run))
             parts = tuple(take_parts(p, order) for p in parts)
         return Slices(
@@ -120,6 +120,10 @@ class Slices:
             self.closed[starts],
             tuple(m.fold(p, starts) for m, p in zip(monoids, parts, strict=True)),
         )
+
+    def joined(self, more: Sequence[Slices]) -> Slices:
+        """These slices and others, sorted; none is merged."""
+        return self._joined(more)[0]
 
     def _joined(self, more: Sequence[Slices]) -> tuple[Slices, np.ndarray | None]:
         """These slices and others, sorted, and the order in which they came, if it was another one."""

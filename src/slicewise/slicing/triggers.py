@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slicewise.slicing.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts
-from slicewise.slicing.periodic import PeriodicWindows
+from slicewise.slicing.periodic import ALL, PeriodicWindows
 from slicewise.slicing.slices import Slices
 
 __all__ = ["Sessions", "Windows", "corrected_windows", "ended_windows", "find_sessions"]
@@ -65,14 +65,13 @@ def ended_windows(periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex
     """Windows that hold rows and whose end lies in ``(after, upto]``."""
     if not len(slices) or not len(periodic) or upto <= after:
         return no_windows()
-    f = np.arange(len(periodic))
-    low = np.maximum(periodic.ended_by(f, after) + 1, periodic.first(f, slices.first.min()))
-    high = np.minimum(periodic.ended_by(f, upto), periodic.last_fired(f, slices.last.max()))
+    low = np.maximum(periodic.ended_by(ALL, after) + 1, periodic.first(ALL, slices.first.min()))
+    high = np.minimum(periodic.ended_by(ALL, upto), periodic.last_fired(ALL, slices.last.max()))
     wanted = int(np.maximum(high - low + 1, 0).sum())
     if not wanted:
         return no_windows()
     keys = slices.key[segment_starts(slices.key[1:] != slices.key[:-1])]
-    if wanted * len(keys) * LOOKUP_COST <= len(f) * (len(slices) + FAMILY_COST):
+    if wanted * len(keys) * LOOKUP_COST <= len(periodic) * (len(slices) + FAMILY_COST):
         family, m = enumerate_ranges(low, high)
         if len(keys) > 1:
             key = np.tile(keys, len(family))
@@ -91,8 +90,7 @@ def corrected_windows(
     fresh = slices.take(np.flatnonzero((slices.fresh > 0) & (slices.first < upto)))
     if not len(fresh) or not len(periodic) or upto <= after:
         return no_windows()
-    f = np.arange(len(periodic))
-    low, high = periodic.ended_by(f, after) + 1, periodic.ended_by(f, upto)
+    low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
     family, key, m = _touched(periodic, fresh, low, high, fired_only=False)
     found = _look_up(periodic, index, family, key, m)
     steps = found.low if periodic.all_sliding else index.locate(found.key, _steps(periodic, found))

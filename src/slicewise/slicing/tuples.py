@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, Parts
 from slicewise.columns import Column
-from slicewise.slicing.kernels import KeyTimeIndex, expand_ranges, segment_starts
+from slicewise.slicing.kernels import KeyTimeIndex, expand_ranges, segment_lengths, segment_starts
 from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.slices import Slices
 
@@ -92,7 +92,7 @@ class Tuples:
         apart = (self.key[1:] != self.key[:-1]) | (cells[1:] != cells[:-1]) | (self.closed[1:] != self.closed[:-1])
         smallest = np.array([*gaps, 2 * NEVER])[self.closed[1:]]
         starts = segment_starts(apart | (np.diff(self.time) > smallest))
-        rows = np.diff(starts, append=len(self))
+        rows = segment_lengths(starts, len(self))
         everything = np.arange(len(self))
         return Slices(
             self.key[starts],
@@ -115,7 +115,7 @@ class Tuples:
         """The same rows, those of ``slices`` with new levels: ``closed`` has one for each slice."""
         rows, starts = self.rows_of(slices)
         levels = self.closed.copy()
-        levels[rows] = np.repeat(closed, np.diff(starts, append=len(rows)))
+        levels[rows] = np.repeat(closed, segment_lengths(starts, len(rows)))
         return replace(self, closed=levels)
 
 
