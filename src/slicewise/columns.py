@@ -149,7 +149,9 @@ class Column:
             unscaled = self.values.tolist()
             keep = self.mask.tolist()
             with decimal.localcontext(decimal.Context(prec=100)):
-                items = [decimal.Decimal(v).scaleb(-scale) if ok else None for v, ok in zip(unscaled, keep, strict=True)]
+                items = [
+                    decimal.Decimal(v).scaleb(-scale) if ok else None for v, ok in zip(unscaled, keep, strict=True)
+                ]
             return pa.array(items, type=self.type)
         if self.values.dtype == object:
             items = self.values.tolist()

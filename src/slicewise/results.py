@@ -14,7 +14,18 @@ import pyarrow as pa
 
 from slicewise.columns import Column
 
-__all__ = ["CHANGES", "INSERT", "OPEN_END", "RESERVED", "RETRACT", "UPDATE", "Block", "Result", "ResultSchema", "Results"]
+__all__ = [
+    "CHANGES",
+    "INSERT",
+    "OPEN_END",
+    "RESERVED",
+    "RETRACT",
+    "UPDATE",
+    "Block",
+    "Result",
+    "ResultSchema",
+    "Results",
+]
 
 INSERT, UPDATE, RETRACT = 0, 1, 2
 CHANGES = ("insert", "update", "retract")

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 Condition = str | Callable[..., Any]
+EVERY_ROW = Amount(1, ROWS)
 
 
 class Context(enum.Enum):
@@ -96,9 +97,7 @@ class Sliding(Window):
     def __repr__(self) -> str:
         if self.kind == "tumbling":
             return f"tumbling({_say(self.length)}{_say_offset(self.offset, self.length.measure)})"
-        return (
-            f"sliding({_say(self.length)}, every={_say(self.every)}{_say_offset(self.offset, self.length.measure)})"
-        )
+        return f"sliding({_say(self.length)}, every={_say(self.every)}{_say_offset(self.offset, self.length.measure)})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -250,7 +249,7 @@ class Policy(Window):
     kind = "policy"
     evict: Callable[[Any, Any], bool]
     watch: tuple[tuple[str, Aggregate], ...] = ()
-    every: Amount = Amount(1, ROWS)
+    every: Amount = EVERY_ROW
 
     @property
     def context(self) -> Context:
@@ -336,7 +335,7 @@ def cumulative(length: Any, *, every: Any, offset: Any = 0) -> Cumulative:
 
 
 def landmark(*, every: Any, since: Any = None) -> Landmark:
-    """From the fixed point ``since`` (default: the epoch) to now, reported at every tick of ``every`` that brought rows.
+    """From the fixed point ``since`` (default: the epoch) to now, reported at each tick of ``every`` that brought rows.
 
     Examples
     --------
@@ -388,7 +387,7 @@ def frames(condition: Condition, *, min_rows: int = 1) -> Frames:
 
 
 def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), deterministic: bool = True) -> UserDefined:
-    """Windows that the user's own object finds: ``factory()`` gives one object per key, with ``on_record(time, row)``."""
+    """Windows that the user's own object finds: ``factory()`` makes one per key, with ``on_record(time, row)``."""
     if not callable(factory):
         raise QueryError(f"`factory` must be a class or function that makes a window object; got {factory!r}")
     if isinstance(columns, str) or not all(isinstance(c, str) for c in columns):
@@ -408,7 +407,7 @@ def policy(
     for name, aggregate in (watch or {}).items():
         if not isinstance(aggregate, Aggregate):
             raise QueryError(f"`watch` must map names to aggregates; got {aggregate!r} for {name!r}")
-    step = Amount(1, ROWS) if every is None else to_amount(every, name="every")
+    step = EVERY_ROW if every is None else to_amount(every, name="every")
     return Policy(evict, tuple((watch or {}).items()), step)
 
 

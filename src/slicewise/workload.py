@@ -6,6 +6,7 @@ Frozen: ``query`` returns a new workload. ``explain``, ``operator`` and ``run`` 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -119,8 +120,8 @@ class Workload:
         return self._with(tuple(q for q in self.queries if q.name != name))
 
     def _with(self, queries: tuple[Query, ...]) -> Workload:
-        waiting = {n: Amount(getattr(self, n), self.time_measure) for n in ("watermark", "lateness")}
-        return dataclasses.replace(self, queries=queries, **waiting)
+        watermark, lateness = (Amount(n, self.time_measure) for n in (self.watermark, self.lateness))
+        return dataclasses.replace(self, queries=queries, watermark=watermark, lateness=lateness)
 
     def named(self, name: str) -> Query:
         """The query of this name."""
@@ -129,7 +130,7 @@ class Workload:
                 return query
         raise QueryError(f"there is no query {name!r}; {did_you_mean(str(name), [q.name for q in self.queries])}")
 
-    @property
+    @functools.cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns that the workload reads, besides time and keys."""
         found = [c for q in self.queries for a in q.aggregates.values() for c in a.columns]
@@ -159,9 +160,7 @@ class Workload:
 
     def _check_aggregate(self, query: str, column: str, aggregate: Any) -> None:
         if not isinstance(aggregate, Aggregate):
-            raise QueryError(
-                f"query {query!r}: {column!r} must be an aggregate such as sw.sum('v'); got {aggregate!r}"
-            )
+            raise QueryError(f"query {query!r}: {column!r} must be an aggregate such as sw.sum('v'); got {aggregate!r}")
         if column in RESERVED or column in self.keys:
             kind = "a reserved result column" if column in RESERVED else "a key column"
             raise QueryError(f"query {query!r}: {column!r} is {kind}; give the aggregate another name")
@@ -221,5 +220,3 @@ def _one_notion_of_time(measures: dict[str, Measure | None]) -> None:
             f"one workload has one notion of time; got durations in {timed[0]} and plain integers in {counted[0]}; "
             "use durations for a timestamp column, integers for an integer one"
         )
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pyarrow as pa
+
 import slicewise as sw
 from slicewise.testing import Oracle
 from slicewise.testing.same import is_same

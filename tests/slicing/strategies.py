@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import slicewise as sw
 from hypothesis import strategies as st
+
+import slicewise as sw
 
 NUMERIC = ["sum", "avg", "min", "max", "count", "stddev", "variance", "var_pop", "stddev_pop", "range_", "max_count"]
 NUMERIC += ["min_count", "product", "geometric_mean", "median", "m4", "first", "last", "collect_list", "collect_set"]
@@ -17,7 +18,9 @@ def aggregates_over(numbers: str = "v", words: str = "w") -> st.SearchStrategy:
         st.sampled_from([0.0, 0.25, 0.9]).map(lambda q: sw.percentile(numbers, q)),
         st.just(sw.max_by(words, numbers)),
         st.just(sw.min_by(words, numbers)),
-        st.sampled_from([sw.concat, sw.first, sw.last, sw.min, sw.max, sw.collect_list, sw.count]).map(lambda a: a(words)),
+        st.sampled_from([sw.concat, sw.first, sw.last, sw.min, sw.max, sw.collect_list, sw.count]).map(
+            lambda a: a(words)
+        ),
     )
 
 
@@ -29,7 +32,9 @@ def windows() -> st.SearchStrategy:
         st.builds(lambda n, o: sw.tumbling(n, offset=o), length, offset),
         st.builds(lambda n, e, o: sw.sliding(n, every=e, offset=o), length, length, offset),
         st.builds(sw.session, st.integers(1, 12)),
-        st.builds(lambda e, k, o: sw.cumulative(e * k, every=e, offset=o), st.integers(1, 6), st.integers(1, 4), offset),
+        st.builds(
+            lambda e, k, o: sw.cumulative(e * k, every=e, offset=o), st.integers(1, 6), st.integers(1, 4), offset
+        ),
         st.builds(lambda e, s: sw.landmark(every=e, since=s), st.integers(1, 15), st.integers(-30, 60)),
         st.builds(lambda s, n: sw.between(s, s + n), st.integers(-30, 60), length),
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import slicewise as sw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.slicing.running import FLOATS, TYPES, assert_same, key_of, run_operator, run_oracle
-from tests.slicing.strategies import aggregates_over, rows, steps, workloads
+from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
+from tests.slicing.strategies import steps, workloads
 
 
 @settings(max_examples=400, deadline=None)

@@ -182,7 +182,7 @@ class Sum(_Totals):
     def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
         result = self.result_type(*types)
         if pa.types.is_decimal(result):
-            _check_digits(self, totals, result, result)
+            _check_digits(self, totals, result)
         elif totals.dtype == object:
             totals = exact.shrink(totals)
             if totals.dtype == object:
@@ -231,12 +231,12 @@ class Avg(_Totals):
         unit = 1
         if pa.types.is_decimal(result):
             type_ = types[0]
-            _check_digits(self, totals, pa.decimal128(min(type_.precision + 10, 38), type_.scale), result)
+            _check_digits(self, totals, pa.decimal128(min(type_.precision + 10, 38), type_.scale))
             unit = 10 ** (result.scale - type_.scale)
         means = np.empty(len(totals), object)
         means[:] = [_half_up(int(t) * unit, max(int(n), 1)) for t, n in zip(totals, counts, strict=True)]
         if pa.types.is_decimal(result):
-            _check_digits(self, means, result, result)
+            _check_digits(self, means, result)
             return Column(means, result, present(counts))
         return Column(means.astype(np.int64), result, present(counts))
 
@@ -257,7 +257,7 @@ def _half_up(numerator: int, denominator: int) -> int:
     return quotient if numerator >= 0 else -quotient
 
 
-def _check_digits(aggregate: Aggregate, unscaled: np.ndarray, type_: pa.DataType, result: pa.DataType) -> None:
+def _check_digits(aggregate: Aggregate, unscaled: np.ndarray, type_: pa.DataType) -> None:
     limit = 10**type_.precision
     for value in unscaled.tolist():
         if not -limit < value < limit:

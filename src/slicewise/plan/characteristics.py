@@ -85,7 +85,7 @@ def characteristics_of(workload: Workload, *, ordered: bool = False) -> Characte
 
 def _overlap(window: Window) -> int:
     if isinstance(window, Sliding) and window.length.measure == window.every.measure:
-        return max(1, -(-window.length.size // window.every.size))
+        return max(1, int(-(-window.length.size // window.every.size)))
     if isinstance(window, Cumulative):
         return int(window.length.size // window.every.size)
     # Landmark windows never end: what counts is that the slices before the horizon merge into one.

@@ -89,7 +89,9 @@ def remove_tuples(aggregate: AggregateTraits, c: Characteristics, *, exact: bool
     if c.ordered:
         return Decision("never", "rows come in order: none shifts the ones behind it")
     if aggregate.invertible and exact:
-        return Decision("invert", f"query {counting[0]!r} shifts rows between slices, and {aggregate.name} has an inverse")
+        return Decision(
+            "invert", f"query {counting[0]!r} shifts rows between slices, and {aggregate.name} has an inverse"
+        )
     why = "has no inverse" if not aggregate.invertible else "would lose digits by its inverse"
     return Decision("recompute", f"query {counting[0]!r} shifts rows between slices, and {aggregate.name} {why}")
 
@@ -102,7 +104,9 @@ def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool)
     if slices < LONG_WINDOW:
         return Decision("lazy", f"windows of about {slices} slices are folded as fast as anything could be looked up")
     if aggregate.kind == "holistic":
-        return Decision("lazy", "holistic partials grow with the rows they hold: a tree of them would hold every row again")
+        return Decision(
+            "lazy", "holistic partials grow with the rows they hold: a tree of them would hold every row again"
+        )
     if aggregate.commutative and aggregate.invertible and exact:
         return Decision("prefix", "invertible and exact on these types: a window is one running value less another")
     why = "floating point would drift" if aggregate.commutative and aggregate.invertible else "it has no inverse"
@@ -120,5 +124,7 @@ def slicing_technique(c: Characteristics, progressions: int, points: int) -> Dec
     if progressions == 1 and not points:
         return Decision("panes", "all edges of all windows lie on one grid" + begins)
     if progressions == 2 and len(c.queries) - sessions == 1 and not points:
-        return Decision("pairs", "the slide does not divide the length: each slide has a begin and an end in it" + begins)
+        return Decision(
+            "pairs", "the slide does not divide the length: each slide has a begin and an end in it" + begins
+        )
     return Decision("edges", f"the edges of {progressions} different grids, each cut once" + begins)

@@ -110,6 +110,8 @@ def plan_for(
     c = characteristics_of(workload, ordered=ordered)
     aggregates = tuple(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     monoids = tuple(a.bind(*(types[column] for column in a.columns)) for a in aggregates)
+    for monoid in monoids:
+        monoid.set_time_type(time_type)
     stores = tuple(_store(m, c, store) for m in monoids)
     windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.context is Context.FREE))
     gaps = tuple(sorted({int(q.window.gap.size) for q in workload.queries if isinstance(q.window, Session)}))
@@ -142,7 +144,9 @@ def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:
     if wanted is None:
         return choose_store(AggregateTraits.of(aggregate), c, exact=monoid.exact)
     if wanted == "prefix" and not (aggregate.commutative and aggregate.invertible):
-        return Decision("eager", f"'prefix' was asked for, but {aggregate!r} has no inverse that takes rows in any order")
+        return Decision(
+            "eager", f"'prefix' was asked for, but {aggregate!r} has no inverse that takes rows in any order"
+        )
     return Decision(wanted, "asked for")
 
 

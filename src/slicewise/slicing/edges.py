@@ -11,12 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from slicewise.slicing.periodic import NEVER, PeriodicWindows, Progression, reduce_progressions
+from slicewise.plan.grids import Progression, reduce_progressions
+from slicewise.slicing.kernels import sorted_unique
+from slicewise.slicing.periodic import NEVER, PeriodicWindows
 
 __all__ = ["Edges"]
 
-#: Materialise edges while there are fewer than this many per row; beyond, compute each row's cell by arithmetic.
-EDGES_PER_ROW = 4
+#: Listing an edge costs about as much as computing four cells by arithmetic, one per row and progression.
+COST_OF_AN_EDGE = 4
 
 
 class Edges:
@@ -54,8 +56,8 @@ class Edges:
         return self.cut.between(low, high, limit=1_000_000)
 
     def cells(self, t: np.ndarray) -> np.ndarray:
-        """The cell of each row."""
-        return self.cut.floor(t)
+        """The cell of each row, as a number that grows with time; the numbers are as small as can be."""
+        return self.cut.number(t)
 
     def needed_cells(self, t: np.ndarray, horizon: int) -> np.ndarray:
         """The cell of each time when only edges that some open window still has are counted.
@@ -63,14 +65,16 @@ class Edges:
         A window is open while it ends after ``horizon``. All edges after the horizon are needed; before it, only the
         starts of windows that are open, so that slices whose edges have gone can be merged.
         """
-        cells = self.needed.floor(t)
         if horizon <= -NEVER:
-            return cells
-        old = cells <= horizon
+            return self.needed.floor(t)
+        young = t > horizon
+        cells = np.empty(len(t), np.int64)
+        cells[young] = self.needed.floor(t[young])
+        # Times that no edge separates from the horizon share the last begin before it.
+        old = ~young
+        old[young] = cells[young] <= horizon
         if old.any():
-            begins = self.windows.open_starts(horizon)
-            begins = np.concatenate([[-NEVER], begins])
-            # Times that no needed edge separates from the horizon share the last begin before them.
+            begins = np.concatenate([[-NEVER], self.windows.open_starts(horizon)])
             cells[old] = begins[np.searchsorted(begins, np.minimum(t[old], horizon), "right") - 1]
         return cells
 
@@ -107,7 +111,7 @@ class _Grid:
         else:
             which = np.repeat(np.arange(len(counts)), counts)
             nth = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-            edges = np.unique((first[which] + nth) * self.step[which] + self.phase[which])
+            edges = sorted_unique((first[which] + nth) * self.step[which] + self.phase[which])
         if len(self.points):
             edges = np.union1d(edges, self.points[(self.points > low) & (self.points <= high)])
         return edges
@@ -116,16 +120,29 @@ class _Grid:
         """The greatest edge at or before each time; minus infinity where there is none."""
         if not len(t):
             return t.copy()
-        if len(self.step) == 1 and not len(self.points):
+        if self._is_single:
             return t - (t - self.phase[0]) % self.step[0]
-        low, high = int(t.min()), int(t.max())
-        edges = self.between(low - 1, high, limit=EDGES_PER_ROW * len(t) + 64)
+        edges = self._around(t)
         if edges is None:
             return self._floor_by_arithmetic(t)
         # The edge that begins the first cell lies before the first row.
-        first = self._floor_by_arithmetic(np.array([low]))
-        edges = np.concatenate([first, edges]) if not len(edges) or edges[0] != low else edges
+        edges = np.concatenate([self._floor_by_arithmetic(t.min(keepdims=True)), edges])
         return edges[np.searchsorted(edges, t, "right") - 1]
+
+    def number(self, t: np.ndarray) -> np.ndarray:
+        """A number for the cell of each time: the same for the same cell, larger for later ones."""
+        if self._is_single:
+            return (t - self.phase[0]) // self.step[0]
+        edges = self._around(t)
+        return self._floor_by_arithmetic(t) if edges is None else np.searchsorted(edges, t, "right")
+
+    @property
+    def _is_single(self) -> bool:
+        return len(self.step) == 1 and not len(self.points)
+
+    def _around(self, t: np.ndarray) -> np.ndarray | None:
+        """The edges between the first and the last of some times, if listing them is worth it."""
+        return self.between(int(t.min()), int(t.max()), limit=len(t) * len(self.step) // COST_OF_AN_EDGE + 64)
 
     def _floor_by_arithmetic(self, t: np.ndarray) -> np.ndarray:
         out = np.full(len(t), -NEVER)

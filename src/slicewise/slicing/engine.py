@@ -237,9 +237,7 @@ class Engine:
         self.state.slices._check(self.edges, self.horizon, self.plan.gaps)
 
 
-def _close(
-    slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray, level: int
-) -> tuple[Slices, Tuples]:
+def _close(slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray, level: int) -> tuple[Slices, Tuples]:
     """Mark the slices of sessions that are over, so that no row joins them again under this gap."""
     if not over.any():
         return slices, tuples

@@ -86,7 +86,9 @@ def parse_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
     for column, type_ in (types or {}).items():
         if isinstance(type_, str):
             if type_.lower() not in TYPE_NAMES:
-                raise DataError(f"`types`: {type_!r} for column {column!r} is no type; {did_you_mean(type_, TYPE_NAMES)}")
+                raise DataError(
+                    f"`types`: {type_!r} for column {column!r} is no type; {did_you_mean(type_, TYPE_NAMES)}"
+                )
             type_ = TYPE_NAMES[type_.lower()]
         if not isinstance(type_, pa.DataType):
             raise DataError(f"`types`: column {column!r} needs an Arrow type or a name such as 'double'; got {type_!r}")
@@ -171,7 +173,7 @@ def conform(column: Column, type_: pa.DataType, name: str) -> Column:
         return Column(column.values.astype(np.float64), type_, column.valid)
     if t.is_timestamp(type_) and t.is_timestamp(column.type) and bool(type_.tz) == bool(column.type.tz):
         return Column(column.values, type_, column.valid)
-    if t.is_string(type_) and t.is_large_string(column.type) or t.is_decimal(type_) and t.is_decimal(column.type):
+    if (t.is_string(type_) and t.is_large_string(column.type)) or (t.is_decimal(type_) and t.is_decimal(column.type)):
         return Column.of(column.to_arrow(), type_)
     raise DataError(
         f"column {name!r} held {type_} so far, and now {column.type}; cast it, or say what it is from the start: "

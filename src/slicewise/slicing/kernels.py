@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["KeyTimeIndex", "enumerate_ranges", "expand_ranges", "match_rows", "order_by", "running_last", "segment_lengths", "segment_starts"]
+__all__ = [
+    "KeyTimeIndex",
+    "enumerate_ranges",
+    "expand_ranges",
+    "match_rows",
+    "order_by",
+    "running_last",
+    "segment_lengths",
+    "segment_starts",
+    "sorted_unique",
+]
 
 #: Composite sort keys stay below this, so that adding a remainder never overflows.
 ROOM = 2**62
@@ -20,6 +30,18 @@ def segment_starts(changed: np.ndarray) -> np.ndarray:
     starts = np.zeros(len(later) + 1, np.int64)
     np.add(later, 1, out=starts[1:])
     return starts
+
+
+def sorted_unique(values: np.ndarray) -> np.ndarray:
+    """The different values, ascending. ``np.unique`` hashes first, which takes several times as long on numbers.
+
+    >>> sorted_unique(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    if len(values) < 2:
+        return values
+    ordered = np.sort(values)
+    return ordered[segment_starts(ordered[1:] != ordered[:-1])]
 
 
 def segment_lengths(starts: np.ndarray, total: int) -> np.ndarray:

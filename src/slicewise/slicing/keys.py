@@ -67,9 +67,7 @@ class KeyTable:
         if not self.types:
             return ()
         if self._columns is None:
-            self._columns = tuple(
-                Column.of([k[i] for k in self.values], type_) for i, type_ in enumerate(self.types)
-            )
+            self._columns = tuple(Column.of([k[i] for k in self.values], type_) for i, type_ in enumerate(self.types))
         return tuple(c.take(numbers) for c in self._columns)
 
     def without_unused(self, used: np.ndarray) -> tuple[KeyTable, np.ndarray]:
@@ -87,7 +85,7 @@ def _dictionary(column: pa.Array) -> tuple[np.ndarray, list[Any]]:
         values = column.to_pylist()
         seen: dict[Any, int] = {}
         index = np.array([seen.setdefault(_hashable(v), len(seen)) for v in values], np.int64)
-        first = {}
+        first: dict[int, Any] = {}
         for value, number in zip(values, index.tolist(), strict=True):
             first.setdefault(number, value)
         return index, [first[i] for i in range(len(first))]

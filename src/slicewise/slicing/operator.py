@@ -102,6 +102,10 @@ class Operator:
         self.ordered = ordered
         self.store = store
         self._types = parse_types(types)
+        self._time_type: pa.DataType | None = None
+        self._engine: Engine | None = None
+        self._waiting: list[_Kept] = []
+        self._late: list[_Kept] = []
         self._closed = False
         self._buffer = RowBuffer(workload, ordered, self._flush, self._next_due)
         # The buffer's own function, so that a row costs a single call.
@@ -271,12 +275,11 @@ class Operator:
 
     def _forget_everything(self) -> None:
         """The state of an operator that has seen nothing."""
-        self._time_type: pa.DataType | None = None
-        self._engine: Engine | None = None
+        self._time_type = None
+        self._engine = None
         self._keys = KeyTable([])
         self._watermark = -NEVER
-        self._waiting: list[_Kept] = []
-        self._late: list[_Kept] = []
+        self._waiting, self._late = [], []
         self._rows = self._results = self._late_rows = 0
         self._buffer.look_closer()
 
@@ -417,9 +420,7 @@ class Operator:
                     f"made: operator(types={{{missing[0]!r}: 'double'}})"
                 )
             assert self._time_type is not None
-            plan = plan_for(
-                workload, self._types, time_type=self._time_type, ordered=self.ordered, store=self.store
-            )
+            plan = plan_for(workload, self._types, time_type=self._time_type, ordered=self.ordered, store=self.store)
             self._engine = Engine(plan, adapted_state(self._engine, plan))
         self.workload = self._buffer.workload = workload
         self._buffer.look_closer()
@@ -429,5 +430,3 @@ def _late_rows(kept: _Kept, keys: KeyTable) -> Iterator[LateRow]:
     rows = kept.batch.rows()
     for time, key, row in zip(kept.batch.times.tolist(), kept.key.tolist(), rows, strict=True):
         yield LateRow(time, keys.values[key] if keys.types else (), row)
-
-

@@ -18,13 +18,14 @@ Tumbling is sliding by its own length; landmark and between are fixed (between h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from slicewise.plan.grids import Progression, points_of, progressions_of
+from slicewise.slicing.kernels import sorted_unique
 from slicewise.windows import Between, Cumulative, Landmark, Sliding, Window
 
-__all__ = ["ALL", "NEVER", "PeriodicWindows", "Progression"]
+__all__ = ["ALL", "NEVER", "PeriodicWindows"]
 
 #: Stands for infinity on either side; event times stay well inside, so that sums of two times never overflow.
 NEVER = 2**61
@@ -33,14 +34,6 @@ NEVER = 2**61
 ALL = slice(None)
 
 SLIDING, CUMULATIVE, FIXED = 0, 1, 2
-
-
-@dataclass(frozen=True)
-class Progression:
-    """Edges ``phase + k * step``, for every integer k."""
-
-    step: int
-    phase: int
 
 
 Families = np.ndarray | slice
@@ -53,6 +46,7 @@ class PeriodicWindows:
     """
 
     def __init__(self, windows: Sequence[Window]) -> None:
+        self.windows = tuple(windows)
         rows = [_family(w) for w in windows]
         table = np.array(rows, np.int64).reshape(len(rows), 6)
         self.kind, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
@@ -154,41 +148,15 @@ class PeriodicWindows:
         starts = self.starts(family, low[family] + nth)
         if not self.all_sliding:
             starts = np.concatenate([starts, self.steps(family, low[family] + nth)])
-        return np.unique(starts[starts <= horizon])
+        return sorted_unique(starts[starts <= horizon])
 
     def progressions(self) -> list[Progression]:
-        """The edges of all families as few progressions: one contained in another is left out."""
-        found = set()
-        for kind, every, phase, length in zip(self.kind, self.every, self.phase, self.length, strict=True):
-            if kind == SLIDING:
-                found.add(Progression(int(every), int(phase) % int(every)))
-                found.add(Progression(int(every), int(phase - length) % int(every)))
-            elif kind == CUMULATIVE:
-                found.add(Progression(int(every), int(phase) % int(every)))
-        for family in np.flatnonzero((self.kind == FIXED) & (self.most == NEVER)):
-            found.add(Progression(int(self.every[family]), int(self.phase[family]) % int(self.every[family])))
-        return reduce_progressions(found)
+        """The edges of all families as few progressions."""
+        return progressions_of(self.windows)
 
     def points(self) -> np.ndarray:
-        """Edges that belong to no progression: where fixed families begin, and where ``between`` ends."""
-        fixed = np.flatnonzero(self.kind == FIXED)
-        once = fixed[self.most[fixed] != NEVER]
-        return np.unique(np.concatenate([self.origin[fixed], self.phase[once] + self.every[once]]))
-
-
-def reduce_progressions(progressions: set[Progression]) -> list[Progression]:
-    """Leave out every progression whose edges all lie on another one.
-
-    >>> reduce_progressions({Progression(10, 0), Progression(5, 0), Progression(10, 3)})
-    [Progression(step=5, phase=0), Progression(step=10, phase=3)]
-    """
-    kept: list[Progression] = []
-    steps: dict[int, set[int]] = {}
-    for p in sorted(progressions, key=lambda p: (p.step, p.phase)):
-        if not any(p.step % step == 0 and p.phase % step in phases for step, phases in steps.items()):
-            kept.append(p)
-            steps.setdefault(p.step, set()).add(p.phase)
-    return kept
+        """Edges that belong to no progression."""
+        return np.array(points_of(self.windows), np.int64)
 
 
 def _family(window: Window) -> tuple[int, int, int, int, int, int]:

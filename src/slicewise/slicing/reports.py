@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from slicewise.columns import Column
 from slicewise.plan.plan import Group, Plan
 from slicewise.results import INSERT, RETRACT, UPDATE, Block
 from slicewise.slicing.kernels import enumerate_ranges, match_rows
@@ -90,9 +91,7 @@ class Reporter:
         self.plan = plan
         self.queries_of = [_Expansion(list(g.family_queries)) for g in plan.groups]
 
-    def answers(
-        self, slices: Slices, keys: KeyTable, since: Mapping[str, int], after: Mapping[str, int]
-    ) -> Answers:
+    def answers(self, slices: Slices, keys: KeyTable, since: Mapping[str, int], after: Mapping[str, int]) -> Answers:
         """What can be answered from these slices."""
         return Answers(self, slices, keys, since, after)
 
@@ -112,9 +111,9 @@ class Answers:
         self.plan = reporter.plan
         self.slices = slices
         self.keys = keys
-        names = [q.name for q in self.plan.workload.queries]
         self.limited = bool(since) or bool(after)
         if self.limited:
+            names = [q.name for q in self.plan.workload.queries]
             lowest = np.iinfo(np.int64).min
             self.since = np.array([since.get(n, lowest) for n in names])
             self.after = np.array([after.get(n, lowest) for n in names])
@@ -136,9 +135,7 @@ class Answers:
                 continue
             w = found if len(unit) == len(found) else found.take(mine)
             row, query = expansion.apply(unit)
-            values = tuple(
-                self.plan.monoids[m].lower(self._store(m).query(w.low, w.high)) for m in group.monoids
-            )
+            values = tuple(self.plan.monoids[m].lower(self._store(m).query(w.low, w.high)) for m in group.monoids)
             block = Block((), query, w.start[row], w.end[row], change[mine][row], revision[mine][row], values)
             blocks.append(self._finished(block, w.key[row], row, due=w.end[row]))
         return reported, blocks
@@ -193,7 +190,7 @@ class Answers:
 
     def _finished(self, block: Block, key: np.ndarray, row: np.ndarray, due: np.ndarray) -> Block:
         """Fill in keys, give each result row its values, and leave out what a query added later must not report."""
-        kept = slice(None)
+        kept: slice | np.ndarray = slice(None)
         if self.limited:
             fits = (block.start >= self.since[block.query]) & (due > self.after[block.query])
             kept = np.flatnonzero(fits)
@@ -216,7 +213,7 @@ class Answers:
             store = self._stores[monoid] = kind(self.plan.monoids[monoid], self.slices.parts[monoid])
         return store
 
-    def _session_values(self, monoid: int, sessions: Sessions, places: np.ndarray):
+    def _session_values(self, monoid: int, sessions: Sessions, places: np.ndarray) -> Column:
         """Sessions never overlap, so each slice is folded once: the lazy store, over the slices that take part."""
         bound = self.plan.monoids[monoid]
         parts = self.slices.parts[monoid]

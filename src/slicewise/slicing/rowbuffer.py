@@ -109,7 +109,9 @@ class RowBuffer:
         if self.workload.keys:
             self.keys.append(self._key(row, key))
         elif key not in (None, ()):
-            raise DataError(f"the workload has no keys; got the key {key!r}; name the key columns: Workload(keys=[...])")
+            raise DataError(
+                f"the workload has no keys; got the key {key!r}; name the key columns: Workload(keys=[...])"
+            )
         self.times.append(at)
         self.rows.append(row)
         self.zone = self._zone
@@ -213,7 +215,9 @@ class RowBuffer:
                 if not isinstance(row, Mapping):
                     raise DataError(f"a row must be a mapping of columns; got {row!r}") from error
                 missing = next(n for n in names if n not in row)
-                raise DataError(f"there is no key column {missing!r} in the row; {did_you_mean(missing, row)}") from error
+                raise DataError(
+                    f"there is no key column {missing!r} in the row; {did_you_mean(missing, row)}"
+                ) from error
         found = key if isinstance(key, tuple) else (key,)
         if len(found) != len(names):
             raise DataError(f"a key must have {len(names)} parts, {list(names)!r}; got {key!r}")

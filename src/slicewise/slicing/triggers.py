@@ -83,9 +83,7 @@ def ended_windows(periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex
     return _look_up(periodic, index, family, key, m)
 
 
-def corrected_windows(
-    periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int
-) -> Windows:
+def corrected_windows(periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int) -> Windows:
     """Windows whose end lies in ``(after, upto]`` and that hold fresh rows: those reported before, and new ones."""
     fresh = slices.take(np.flatnonzero((slices.fresh > 0) & (slices.first < upto)))
     if not len(fresh) or not len(periodic) or upto <= after:
@@ -194,5 +192,3 @@ def find_sessions(slices: Slices, gap: int, level: int) -> Sessions:
     ends = np.append(starts[1:], len(alive))
     fresh = np.add.reduceat(slices.fresh[alive], starts) > 0
     return Sessions(alive, key[starts], first[starts], last[ends - 1] + gap, starts, ends, fresh)
-
-

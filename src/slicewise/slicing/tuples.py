@@ -61,10 +61,11 @@ class Tuples:
         many = [t for t in (self, *more) if len(t)]
         if not many or not more:
             return self
-        together = Tuples(
-            *(np.concatenate([getattr(t, name) for t in many]) for name in ("key", "time", "closed", "fresh")),
-            columns={name: Column.concat([t.columns[name] for t in many]) for name in self.columns},
+        key, time, closed, fresh = (
+            np.concatenate([getattr(t, name) for t in many]) for name in ("key", "time", "closed", "fresh")
         )
+        columns = {name: Column.concat([t.columns[name] for t in many]) for name in self.columns}
+        together = Tuples(key, time, closed, fresh, columns)
         ties = [array for name in reversed(order) for array in _sortable(together.columns[name])]
         return together.take(np.lexsort((*ties, together.time, together.key)))
 

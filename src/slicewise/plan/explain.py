@@ -1,0 +1,163 @@
+"""Explain: the plan in words, for a terminal. Characteristics first, then each decision with its reason."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.amounts import TIME, Amount
+from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
+from slicewise.plan.decisions import (
+    Decision,
+    choose_store,
+    keep_tuples,
+    remove_tuples,
+    slicing_technique,
+    split_slices,
+)
+from slicewise.plan.grids import points_of, progressions_of
+from slicewise.windows import Context, Session
+from slicewise.workload import Workload
+
+__all__ = ["explain"]
+
+WIDTH = 100
+#: How many queries are listed; of more, the rest is counted.
+LISTED = 12
+
+
+def explain(workload: Workload, *, ordered: bool = False) -> str:
+    """What a workload is, what was decided about it and why.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> w = sw.Workload(time="ts", watermark="2 seconds").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
+    >>> print(w.explain())
+    workload  time ts, no keys, rows out of order by up to 2 seconds, corrected for 0 seconds
+    <BLANKLINE>
+    queries
+      trend  tumbling('1 minute')
+             peak = max('v')
+             context free, on time
+    <BLANKLINE>
+    decisions
+      store tuples?   no           context-free and session windows over aggregates that take rows in any order
+      split slices?   no           context-free edges are known in advance, and sessions only ever merge
+      remove tuples?  never        no query counts rows: a row stays in its slice
+      where to cut?   panes        all edges of all windows lie on one grid; before the watermark only the begins of
+                                   open windows stay (Cutty)
+      max('v')        lazy         windows of about 2 slices are folded as fast as anything could be looked up
+    <BLANKLINE>
+    kept per slice
+      first and last event time, rows
+      max('v')        distributive, commutative
+    """
+    c = characteristics_of(workload, ordered=ordered)
+    aggregates = list(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
+    label = max([len("remove tuples?"), *(len(repr(a)) for a in aggregates)])
+    lines = [_opening(workload, ordered), "", "queries", *_queries(workload), "", "decisions"]
+    for question, decision in _decisions(workload, c, aggregates):
+        lines += _row(question, decision, min(label, 40))
+    lines += ["", "kept per slice", "  first and last event time, rows"]
+    lines += [f"  {a!r:<{min(label, 40)}}  {_traits(a)}" for a in aggregates]
+    if keep_tuples(c):
+        stored = ", ".join(dict.fromkeys([workload.time, *workload.columns]))
+        lines.append(f"  and each row: {stored}")
+    return "\n".join(lines)
+
+
+def _opening(workload: Workload, ordered: bool) -> str:
+    keys = f"keys {', '.join(workload.keys)}" if workload.keys else "no keys"
+    said = [f"time {workload.time}", keys]
+    if workload.order:
+        said.append(f"ties broken by {', '.join(workload.order)}")
+    if ordered:
+        said.append("rows in order, each its own watermark")
+    else:
+        said.append(f"rows out of order by up to {_duration(workload, workload.watermark)}")
+    said.append(f"corrected for {_duration(workload, workload.lateness)}")
+    return f"workload  {', '.join(said)}"
+
+
+def _duration(workload: Workload, size: int) -> str:
+    if not size:
+        return "0 seconds" if workload.time_measure == TIME else "0"
+    return str(Amount(size, workload.time_measure))
+
+
+def _queries(workload: Workload) -> Iterator[str]:
+    shown = workload.queries[:LISTED]
+    width = max((len(q.name) for q in shown), default=0)
+    for query in shown:
+        measures = " and ".join(str(m) for m in query.window.measures)
+        yield f"  {query.name:<{width}}  {query.window!r}"
+        for name, aggregate in query.aggregates.items():
+            yield f"  {'':<{width}}  {name} = {aggregate!r}"
+        yield f"  {'':<{width}}  {query.window.context.value}, on {measures}"
+    if len(workload.queries) > LISTED:
+        yield f"  and {len(workload.queries) - LISTED} more"
+
+
+def _decisions(workload: Workload, c: Characteristics, aggregates: list[Aggregate]) -> Iterator[tuple[str, Decision]]:
+    yield "store tuples?", _yes_or_no(keep_tuples(c))
+    yield "split slices?", _yes_or_no(split_slices(c))
+    removals = {a: remove_tuples(AggregateTraits.of(a), c) for a in aggregates}
+    if all(d.choice == "never" for d in removals.values()):
+        plain = not any(q.counts_rows for q in c.queries)
+        why = "no query counts rows: a row stays in its slice" if plain else "rows come in order: none shifts another"
+        yield "remove tuples?", Decision("never", why)
+    else:
+        for aggregate, decision in removals.items():
+            if decision.choice != "never":
+                yield f"remove {aggregate!r}?", decision
+    yield "where to cut?", _technique(workload, c)
+    for aggregate in aggregates:
+        yield repr(aggregate), _store(aggregate, c)
+
+
+def _yes_or_no(decision: Decision) -> Decision:
+    return Decision("yes" if decision else "no", decision.reason)
+
+
+def _technique(workload: Workload, c: Characteristics) -> Decision:
+    known = [q.window for q in workload.queries if q.window.context is Context.FREE and not _counts(q.window)]
+    decision = slicing_technique(c, len(progressions_of(known)), len(points_of(known)))
+    gaps = [int(q.window.gap.size) for q in workload.queries if isinstance(q.window, Session)]
+    if gaps and decision.choice != "sessions":
+        gap = Amount(min(gaps), workload.time_measure)
+        return Decision(decision.choice, f"{decision.reason}; and where nothing comes for longer than {gap}")
+    return decision
+
+
+def _counts(window: object) -> bool:
+    return any(m.kind in ("rows", "units") for m in window.measures)  # type: ignore[attr-defined]
+
+
+def _store(aggregate: Aggregate, c: Characteristics) -> Decision:
+    """The store, which depends on types that are not known yet where an inverse may or may not be exact."""
+    traits = AggregateTraits.of(aggregate)
+    exact, rounded = (choose_store(traits, c, exact=e) for e in (True, False))
+    if exact == rounded or aggregate.name == "count":
+        return exact
+    return Decision(
+        f"{exact.choice} or {rounded.choice}",
+        f"{exact.choice} where the column's type is exact "
+        f"(integers, decimals): {exact.reason}; else {rounded.choice}: {rounded.reason}",
+    )
+
+
+def _traits(aggregate: Aggregate) -> str:
+    said = [aggregate.kind, "commutative" if aggregate.commutative else "depends on order"]
+    if aggregate.invertible:
+        said.append("invertible")
+    if aggregate.timed:
+        said.append("carries event times")
+    return ", ".join(said)
+
+
+def _row(question: str, decision: Decision, label: int) -> list[str]:
+    head = f"  {question:<{label}}  {decision.choice:<11}"
+    body = textwrap.wrap(decision.reason, WIDTH + 10 - len(head) - 2)
+    return [f"{head}  {body[0]}", *(f"{'':<{len(head)}}  {line}" for line in body[1:])]
