@@ -29,7 +29,7 @@ check: lint ## Format, lint, types and the tests that need no JVM: under a minut
 	$(BIN)/python -m pytest -n 2 -q -m "not spark"
 
 test: lint ## Format, lint, types and all tests
-	$(BIN)/python -m pytest -n 2 -q
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -q
 
 demo: $(STAMP) ## Run the dashboard example
 	$(BIN)/python examples/dashboard.py

@@ -191,7 +191,7 @@ def _as_microseconds(array: pa.Array) -> tuple[pa.Array, pa.DataType]:
         target = pa.duration("us")
     else:
         target = pa.time64("us")
-    # Nanoseconds are cut, as Spark cuts them: its timestamps hold microseconds. Not truncated towards zero, but floored,
+    # Nanoseconds are cut, as Spark cuts them: its timestamps hold microseconds. Floored, not truncated towards zero,
     # so that an instant before 1970 does not move into the next microsecond.
     if getattr(t, "unit", "us") == "ns":
         nanos = array.cast(pa.int64())

@@ -54,9 +54,13 @@ class Context(enum.Enum):
 
 @dataclass(frozen=True)
 class Window:
-    """A kind of window with its parameters."""
+    """A kind of window with its parameters.
+
+    A window that has no lengths (``has_lengths``) runs on whatever time the workload has.
+    """
 
     kind: ClassVar[str]
+    has_lengths: ClassVar[bool] = True
 
     @property
     def context(self) -> Context:
@@ -187,6 +191,7 @@ class Punctuated(Window):
     """A row that meets the condition starts a new window."""
 
     kind = "punctuated"
+    has_lengths = False
     condition: Condition
 
     @property
@@ -206,6 +211,7 @@ class Frames(Window):
     """Maximal runs of rows that meet the condition."""
 
     kind = "frames"
+    has_lengths = False
     condition: Condition
     min_rows: int = 1
 
@@ -226,6 +232,7 @@ class UserDefined(Window):
     """Cutty's discretisation: the user's object says, record by record, how many windows begin and end."""
 
     kind = "user_defined"
+    has_lengths = False
     factory: Callable[[], Any]
     columns: tuple[str, ...] = ()
     deterministic: bool = True
@@ -390,7 +397,8 @@ def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), det
     """Windows that the user's own object finds: ``factory()`` makes one per key, with ``on_record(time, row)``."""
     if not callable(factory):
         raise QueryError(f"`factory` must be a class or function that makes a window object; got {factory!r}")
-    if isinstance(columns, str) or not all(isinstance(c, str) for c in columns):
+    listed = isinstance(columns, Sequence) and not isinstance(columns, str)
+    if not listed or not all(isinstance(c, str) for c in columns):
         raise QueryError(f"`columns` must be a list of column names; got {columns!r}")
     return UserDefined(factory, tuple(columns), deterministic)
 
@@ -404,6 +412,8 @@ def policy(
     """
     if not callable(evict):
         raise QueryError(f"`evict` must be a function evict(total, oldest) -> bool; got {evict!r}")
+    if watch is not None and not isinstance(watch, Mapping):
+        raise QueryError(f"`watch` must map names to aggregates; got {watch!r}")
     for name, aggregate in (watch or {}).items():
         if not isinstance(aggregate, Aggregate):
             raise QueryError(f"`watch` must map names to aggregates; got {aggregate!r} for {name!r}")
@@ -418,7 +428,7 @@ def _offset(offset: Any, length: Amount) -> int:
     if amount.measure != length.measure:
         raise QueryError(f"`offset` must be in the measure of the window; got {_say(amount)} with {_say(length)}")
     # Windows a whole length apart are the same windows: the smallest offset that says the same.
-    return int(amount.size) % int(length.size)
+    return amount.size % length.size  # type: ignore[return-value]
 
 
 def _event_time(amount: Amount, name: str) -> Amount:

@@ -39,6 +39,14 @@ class Query:
     def __hash__(self) -> int:
         return hash((self.name, self.window, tuple(self.aggregates.items())))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # MappingProxyType cannot be pickled, and workers need workloads.
+        return _query, (self.name, self.window, dict(self.aggregates))
+
+
+def _query(name: str, window: Window, aggregates: Mapping[str, Aggregate]) -> Query:
+    return Query(name, window, MappingProxyType(dict(aggregates)))
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -88,8 +96,8 @@ class Workload:
             measures[f"`{name}`"] = amount.measure if amount.size else None
             object.__setattr__(self, name, int(amount.size))
         for query in self.queries:
-            for measure in query.window.measures:
-                measures[f"query {query.name!r}"] = measure if measure in (TIME, INTEGER) else None
+            of_time = [m for m in query.window.measures if m in (TIME, INTEGER) and query.window.has_lengths]
+            measures[f"query {query.name!r}"] = of_time[0] if of_time else None
         _one_notion_of_time(measures)
         object.__setattr__(self, "_measures", {m for m in measures.values() if m is not None})
 
@@ -111,7 +119,7 @@ class Workload:
             raise QueryError(f"query {name!r} computes nothing; add an aggregate, such as n=sw.count()")
         for column, aggregate in aggregates.items():
             self._check_aggregate(name, column, aggregate)
-        said = Query(name, window, MappingProxyType(dict(aggregates)))
+        said = _query(name, window, aggregates)
         return self._with((*self.queries, said))
 
     def without(self, name: str) -> Workload:
@@ -176,15 +184,6 @@ class Workload:
                 said.append(f"{name}={str(amount)!r}" if amount.measure == TIME else f"{name}={amount}")
         return "\n  ".join([f"Workload({', '.join(said)})", *map(repr, self.queries)])
 
-    def __getstate__(self) -> dict[str, Any]:
-        # MappingProxyType cannot be pickled, and workers need workloads.
-        return {**self.__dict__, "queries": [(q.name, q.window, dict(q.aggregates)) for q in self.queries]}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        queries = tuple(Query(n, w, MappingProxyType(a)) for n, w, a in state["queries"])
-        for name, value in {**state, "queries": queries}.items():
-            object.__setattr__(self, name, value)
-
 
 def _waiting(value: Any, name: str) -> Amount:
     amount = to_offset(value, name=name)
@@ -203,7 +202,10 @@ def _column_name(name: Any, parameter: str) -> None:
 def _column_names(names: Any, parameter: str) -> tuple[str, ...]:
     if isinstance(names, str):
         raise QueryError(f"`{parameter}` must be a list of column names; got the string {names!r}; write [{names!r}]")
-    found = tuple(names)
+    try:
+        found = tuple(names)
+    except TypeError:
+        raise QueryError(f"`{parameter}` must be a list of column names; got {names!r}") from None
     for name in found:
         _column_name(name, parameter)
     if len(set(found)) < len(found):

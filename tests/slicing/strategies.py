@@ -48,7 +48,8 @@ def workloads(draw: st.DrawFn, aggregates: st.SearchStrategy | None = None) -> s
     lateness = draw(st.sampled_from([0, 0, 3, 15, 1000]))
     workload = sw.Workload("t", keys=keys, order=order, lateness=lateness)
     for i in range(draw(st.integers(1, 4))):
-        computed = draw(st.lists(aggregates or aggregates_over(), min_size=1, max_size=3))
+        one = aggregates_over() if aggregates is None else aggregates
+        computed = draw(st.lists(one, min_size=1, max_size=3))
         named = {f"q{i}_{n}": a for n, a in enumerate(computed)}
         workload = workload.query(f"q{i}", draw(windows()), **named)
     return workload
@@ -59,7 +60,7 @@ def rows(values: st.SearchStrategy | None = None) -> st.SearchStrategy:
     return st.fixed_dictionaries(
         {
             "t": st.integers(-30, 60),
-            "v": values or st.one_of(st.none(), st.integers(-5, 5)),
+            "v": st.one_of(st.none(), st.integers(-5, 5)) if values is None else values,
             "w": st.one_of(st.none(), st.sampled_from("abc")),
             "k": st.one_of(st.none(), st.sampled_from("xy")),
             "j": st.integers(0, 1),

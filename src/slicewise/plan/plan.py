@@ -58,7 +58,7 @@ class Plan:
     recomputed
         Positions of the monoids that are computed again from stored tuples when rows come out of order.
     tuple_types
-        The columns of stored tuples with their types: all that any aggregate reads, so that slices can be cut anew from them.
+        The columns of stored tuples: all that any aggregate reads, so that slices can be cut anew from them.
     """
 
     workload: Workload
@@ -83,8 +83,8 @@ def check_runnable(workload: Workload) -> None:
         fits = window.context in (Context.FREE, Context.SESSION) and set(window.measures) <= {TIME, INTEGER}
         if not fits:
             raise QueryError(
-                f"query {query.name!r}: {window!r} can be explained but not run yet; this version runs windows on event "
-                "time (tumbling, sliding, cumulative, landmark, between) and sessions"
+                f"query {query.name!r}: {window!r} can be explained but not run yet; this version runs windows on "
+                "event time (tumbling, sliding, cumulative, landmark, between) and sessions"
             )
 
 
@@ -189,8 +189,8 @@ def _schema(
             type_ = bound[aggregate].result
             if columns.setdefault(name, type_) != type_:
                 raise AggregateError(
-                    f"queries {owner[name]!r} and {query.name!r} both have a column {name!r}, of types {columns[name]} and "
-                    f"{type_}; give one of them another name"
+                    f"queries {owner[name]!r} and {query.name!r} both have a column {name!r}, of types {columns[name]} "
+                    f"and {type_}; give one of them another name"
                 )
             owner.setdefault(name, query.name)
     return ResultSchema(

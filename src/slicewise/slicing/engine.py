@@ -218,8 +218,8 @@ class Engine:
         """Compute again, from the stored tuples, what depends on the order of rows."""
         overlapping = (slices.key[1:] == slices.key[:-1]) & (slices.first[1:] <= slices.last[:-1])
         if overlapping.any() and int(slices.rows.sum()) == len(tuples):
-            # Rows of an open session lie among those of a closed one. Only slices that follow each other can be combined
-            # in order, so they are split at each other's rows.
+            # Rows of an open session lie among those of a closed one. Only slices that follow each other can be
+            # combined in order, so they are split at each other's rows.
             cells = self.edges.needed_cells(tuples.time, self.horizon)
             return tuples.cut(cells, self.plan.gaps, self.plan.monoids)
         dirty = np.flatnonzero(slices.fresh)

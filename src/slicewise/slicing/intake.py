@@ -1,4 +1,4 @@
-"""Intake: from what the user hands in to checked arrays. Everything wrong with rows is found here, before any state moves."""
+"""Intake: from what the user hands in to checked arrays. What is wrong with rows is found before any state moves."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ def to_times(data: Any, name: str, measure: Measure) -> tuple[np.ndarray, pa.Dat
         bounds = pa.int64() if measure == INTEGER else pa.timestamp("us")
     else:
         raise DataError(
-            f"the time column {name!r} must hold timestamps, or integers (microseconds since the epoch, or the integers "
-            f"in which the windows are given); got {type_}"
+            f"the time column {name!r} must hold timestamps, or integers (microseconds since the epoch, or the "
+            f"integers in which the windows are given); got {type_}"
         )
     if column.valid is not None:
         row = int(np.flatnonzero(~column.valid)[0])
@@ -163,7 +163,7 @@ def conform(column: Column, type_: pa.DataType, name: str) -> Column:
     if column.type == type_:
         return column
     if pa.types.is_null(column.type):
-        filler: Any = None if physical_dtype(type_) == object else 0
+        filler: Any = None if physical_dtype(type_).hasobject else 0
         values = np.full(len(column), filler, physical_dtype(type_))
         return Column(values, type_, np.zeros(len(column), bool))
     t = pa.types

@@ -144,7 +144,7 @@ class Operator:
         return results
 
     def drive(self, batches: Iterable[Any]) -> Iterator[Results]:
-        """Take batches and move the watermark behind each: the largest event time seen less the workload's ``watermark``.
+        """Take batches, moving the watermark behind each: the latest event time seen less the workload's ``watermark``.
 
         The results of the last step, :meth:`close`, come last.
         """
@@ -337,8 +337,8 @@ class Operator:
         if len(back):
             before = times[back[0] - 1] if back[0] else latest
             raise DataError(
-                f"rows must come in event-time order with ordered=True; row {back[0]} has {times[back[0]]} after {before}; "
-                "sort them, or use operator() and advance()"
+                f"rows must come in event-time order with ordered=True; row {back[0]} has {times[back[0]]} after "
+                f"{before}; sort them, or use operator() and advance()"
             )
 
     def _bound(self, batch: Batch) -> Engine:
@@ -416,8 +416,8 @@ class Operator:
             missing = [c for c in workload.columns if c not in self._types]
             if missing:
                 raise QueryError(
-                    f"column {missing[0]!r} was never read before, so its type is not known; say it when the operator is "
-                    f"made: operator(types={{{missing[0]!r}: 'double'}})"
+                    f"column {missing[0]!r} was never read before, so its type is not known; say it when the operator "
+                    f"is made: operator(types={{{missing[0]!r}: 'double'}})"
                 )
             assert self._time_type is not None
             plan = plan_for(workload, self._types, time_type=self._time_type, ordered=self.ordered, store=self.store)

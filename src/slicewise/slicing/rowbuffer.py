@@ -179,8 +179,8 @@ class RowBuffer:
             return f"there is no column {name!r} in the row at time {time}; {did_you_mean(name, row)} It was left out"
         known = str(type_) if type_ is not None else f"values like {seen[0]!r}" if seen else "values of one type"
         return (
-            f"column {name!r} holds {known}; got {row[name]!r} in the row at time {time}; it was left out. To hold both, "
-            f"say what the column is: operator(types={{{name!r}: 'double'}})"
+            f"column {name!r} holds {known}; got {row[name]!r} in the row at time {time}; it was left out. To hold "
+            f"both, say what the column is: operator(types={{{name!r}: 'double'}})"
         )
 
     def _time(self, time: Any) -> int:

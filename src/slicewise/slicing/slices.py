@@ -134,7 +134,7 @@ class Slices:
         if len(many) > 1:
             columns = [np.concatenate(c) for c in zip(*(s._columns() for s in many), strict=True)]
             parts = tuple(concat_parts(p) for p in zip(*(s.parts for s in many), strict=True))
-            together = Slices(*columns, parts)  # type: ignore[arg-type]
+            together = Slices(*columns, parts)  # type: ignore[call-arg, arg-type]
         order = order_by(together.key, together.first)
         return (together, None) if order is None else (together.take(order), order)
 

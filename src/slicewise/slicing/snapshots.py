@@ -1,7 +1,7 @@
 """Snapshots: the state of an operator as plain data, and back.
 
-A snapshot is a dictionary of NumPy arrays, numbers, strings and bytes. It says which format it has and which workload it
-belongs to; a workload whose queries were added or removed since continues from it, any other refuses it.
+A snapshot is a dictionary of NumPy arrays, numbers, strings and bytes. It says which format it has and which workload
+it belongs to; a workload whose queries were added or removed since continues from it, any other refuses it.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     missing = [c for c in op.workload.columns if c not in {**op._types, **types}]
     if missing:
         raise StateError(
-            f"the snapshot never read column {missing[0]!r}, so its type is not known; say it when the operator is made: "
-            f"operator(types={{{missing[0]!r}: 'double'}})"
+            f"the snapshot never read column {missing[0]!r}, so its type is not known; say it when the operator is "
+            f"made: operator(types={{{missing[0]!r}: 'double'}})"
         )
     types = {**op._types, **types}
     how = {"time_type": time_type, "ordered": op.ordered, "store": op.store}

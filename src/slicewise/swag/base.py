@@ -1,8 +1,8 @@
 """The contract of all sliding-window aggregators: insert at the back, evict from the front, query the whole.
 
 Every algorithm works on any :class:`~slicewise.aggregates.base.Aggregate` through its functions on single values
-(``lift``, ``combine``, ``lower``, ``identity`` and, where the algorithm asks for it, ``invert``), one file each, with the
-paper's citation on top and a :class:`FactCard`.
+(``lift``, ``combine``, ``lower``, ``identity`` and, where the algorithm asks for it, ``invert``), one file each, with
+the paper's citation on top and a :class:`FactCard`.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class SlidingWindow(ABC):
     def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
         """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns how many values left.
 
-        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The policy
-        must be monotone: once it fails for a prefix it fails for every longer one.
+        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The
+        policy must be monotone: once it fails for a prefix it fails for every longer one.
         """
 
     @abstractmethod

@@ -1,0 +1,376 @@
+"""Windows: what they are, what is refused and with which words, and that they read as they were written."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import pickle
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import slicewise as sw
+from slicewise.amounts import INTEGER, ROWS, TIME, Amount, Measure, rows, units
+from slicewise.errors import QueryError
+from slicewise.windows import Context, Landmark, Policy, Sliding, Window
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+KM = Measure("units", "km")
+
+
+class Trader:
+    """A user's window."""
+
+
+def too_old(total, oldest):
+    return True
+
+
+def is_start(row):
+    return True
+
+
+#: Every kind of window, with how it reads, its class and what it is counted in.
+KINDS = [
+    (sw.tumbling("10 minutes"), "tumbling('10 minutes')", Context.FREE, (TIME,)),
+    (sw.tumbling(10), "tumbling(10)", Context.FREE, (INTEGER,)),
+    (sw.tumbling("1 hour", offset="5 minutes"), "tumbling('1 hour', offset='5 minutes')", Context.FREE, (TIME,)),
+    (sw.tumbling(rows(100)), "tumbling(rows(100))", Context.FREE, (ROWS,)),
+    (sw.tumbling(units(10, "km")), "tumbling(units(10, 'km'))", Context.FREE, (KM,)),
+    (sw.sliding("1 minute", every="1 second"), "sliding('1 minute', every='1 second')", Context.FREE, (TIME,)),
+    (sw.sliding(10, every=3, offset=1), "sliding(10, every=3, offset=1)", Context.FREE, (INTEGER,)),
+    (sw.sliding(rows(10), every=rows(2)), "sliding(rows(10), every=rows(2))", Context.FREE, (ROWS,)),
+    (
+        sw.sliding(rows(10), every="5 seconds"),
+        "sliding(rows(10), every='5 seconds')",
+        Context.FORWARD_AWARE,
+        (ROWS, TIME),
+    ),
+    (
+        sw.sliding("5 seconds", every=rows(10)),
+        "sliding('5 seconds', every=rows(10))",
+        Context.FORWARD_AWARE,
+        (TIME, ROWS),
+    ),
+    (sw.session("30 seconds"), "session('30 seconds')", Context.SESSION, (TIME,)),
+    (sw.session(5), "session(5)", Context.SESSION, (INTEGER,)),
+    (sw.cumulative("1 day", every="1 hour"), "cumulative('1 day', every='1 hour')", Context.FREE, (TIME,)),
+    (sw.cumulative(12, every=4, offset=1), "cumulative(12, every=4, offset=1)", Context.FREE, (INTEGER,)),
+    (
+        sw.landmark(every="1 hour", since="2024-01-01"),
+        "landmark(every='1 hour', since='2024-01-01 00:00:00')",
+        Context.FREE,
+        (TIME,),
+    ),
+    (sw.landmark(every=5, since=-3), "landmark(every=5, since=-3)", Context.FREE, (INTEGER,)),
+    (
+        sw.between("2024-01-01", "2024-02-01"),
+        "between('2024-01-01 00:00:00', '2024-02-01 00:00:00')",
+        Context.FREE,
+        (TIME,),
+    ),
+    (sw.between(-5, 5), "between(-5, 5)", Context.FREE, (INTEGER,)),
+    (sw.punctuated("kind = 'go'"), "punctuated(\"kind = 'go'\")", Context.FORWARD_FREE, (TIME,)),
+    (sw.punctuated(is_start), "punctuated(is_start)", Context.FORWARD_FREE, (TIME,)),
+    (sw.frames("v > 3", min_rows=2), "frames('v > 3', min_rows=2)", Context.FORWARD_FREE, (TIME,)),
+    (
+        sw.user_defined(Trader, columns=["price"]),
+        "user_defined(Trader, columns=['price'])",
+        Context.FORWARD_FREE,
+        (TIME,),
+    ),
+    (
+        sw.user_defined(Trader, deterministic=False),
+        "user_defined(Trader, columns=[])",
+        Context.FORWARD_AWARE,
+        (TIME,),
+    ),
+    (sw.policy(too_old), "policy(too_old, every=rows(1))", Context.FORWARD_AWARE, (ROWS,)),
+    (sw.policy(too_old, every="5 seconds"), "policy(too_old, every='5 seconds')", Context.FORWARD_AWARE, (TIME,)),
+]
+WINDOWS = [window for window, *_ in KINDS]
+
+
+def refuses(message: str):
+    """Expect a QueryError whose whole message is ``message``."""
+    return pytest.raises(QueryError, match=f"^{re.escape(message)}$")
+
+
+# -- what a window is
+
+
+@pytest.mark.parametrize(("window", "text", "context", "measures"), KINDS, ids=[text for _, text, *_ in KINDS])
+def test_every_kind_has_its_class_and_measure(window, text, context, measures):
+    assert isinstance(window, Window)
+    assert repr(window) == text
+    assert window.context is context
+    assert window.measures == measures
+    assert window.measure == measures[0]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+def test_a_window_reads_as_the_python_that_made_it(window):
+    names = {name: getattr(sw, name) for name in sw.__all__}
+    if isinstance(window, Policy) or not getattr(window, "deterministic", True):
+        pytest.skip("functions and flags that are not part of the notation")
+    assert eval(repr(window), names, {"Trader": Trader, "is_start": is_start}) == window
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+def test_a_window_is_frozen(window):
+    field = dataclasses.fields(window)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(window, field, 1)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+def test_a_window_survives_pickling_and_is_a_key(window):
+    copy = pickle.loads(pickle.dumps(window))
+    assert copy == window
+    assert {window: 1}[copy] == 1
+
+
+@pytest.mark.parametrize(
+    ("window", "kind"),
+    [
+        (sw.tumbling(10), "tumbling"),
+        (sw.sliding(10, every=10), "tumbling"),
+        (sw.sliding(10, every=3), "sliding"),
+        (sw.session(5), "session"),
+        (sw.cumulative(10, every=5), "cumulative"),
+        (sw.landmark(every=5), "landmark"),
+        (sw.between(0, 1), "between"),
+        (sw.punctuated("x"), "punctuated"),
+        (sw.frames("x"), "frames"),
+        (sw.user_defined(Trader), "user_defined"),
+        (sw.policy(too_old), "policy"),
+    ],
+)
+def test_kinds_are_named_as_they_are_called(window, kind):
+    assert window.kind == kind
+
+
+def test_tumbling_is_sliding_by_its_own_length():
+    assert sw.tumbling("1 minute") == sw.sliding("60 seconds", every=dt.timedelta(minutes=1))
+
+
+def test_the_base_says_nothing():
+    for ask in ("context", "measures", "measure"):
+        with pytest.raises(NotImplementedError):
+            getattr(Window(), ask)
+
+
+# -- amounts in every spelling
+
+
+@pytest.mark.parametrize("length", ["90 seconds", "1m30s", dt.timedelta(seconds=90), np.timedelta64(90, "s")])
+def test_lengths_mean_the_same_however_they_are_said(length):
+    assert sw.tumbling(length) == Sliding(Amount(90 * SECOND, TIME), Amount(90 * SECOND, TIME))
+    assert sw.session(length).gap.size == 90 * SECOND
+
+
+@pytest.mark.parametrize(
+    "since", ["2024-01-01", dt.date(2024, 1, 1), dt.datetime(2024, 1, 1), np.datetime64("2024-01-01")]
+)
+def test_instants_mean_the_same_however_they_are_said(since):
+    assert sw.landmark(every="1 hour", since=since) == Landmark(Amount(HOUR, TIME), 1_704_067_200 * SECOND)
+    assert sw.between(since, "2024-01-02").start == 1_704_067_200 * SECOND
+
+
+def test_a_landmark_begins_with_the_epoch():
+    assert repr(sw.landmark(every="1 hour")) == "landmark(every='1 hour', since='1970-01-01 00:00:00')"
+    assert repr(sw.landmark(every=5)) == "landmark(every=5, since=0)"
+
+
+# -- offsets
+
+
+@pytest.mark.parametrize(
+    ("window", "offset"),
+    [
+        (sw.tumbling("1 hour", offset="90 minutes"), 30 * MINUTE),
+        (sw.tumbling("1 hour", offset="-15 minutes"), 45 * MINUTE),
+        (sw.tumbling("1 hour", offset="1 day"), 0),
+        (sw.tumbling("1 hour", offset=dt.timedelta(minutes=5)), 5 * MINUTE),
+        (sw.sliding(10, every=3, offset=7), 1),  # windows a slide apart are the same windows
+        (sw.sliding(10, every=3, offset=-1), 2),
+        (sw.sliding(2, every=5, offset=-1), 4),
+        (sw.cumulative(12, every=4, offset=13), 1),  # but here only whole lengths are
+        (sw.cumulative(12, every=4, offset=4), 4),
+        (sw.tumbling(rows(10), offset=rows(13)), 3),
+        (sw.tumbling(units(10, "km"), offset=units(13, "km")), 3),
+    ],
+)
+def test_offsets_are_the_smallest_that_say_the_same(window, offset):
+    assert window.offset == offset
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 50), st.integers(1, 50), st.integers(-200, 200), st.integers(-3, 3))
+def test_an_offset_a_whole_slide_further_is_the_same_window(length, every, offset, slides):
+    window = sw.sliding(length, every=every, offset=offset)
+    assert window == sw.sliding(length, every=every, offset=offset + slides * every)
+    assert 0 <= window.offset < every
+
+
+def test_offset_zero_fits_every_measure():
+    assert sw.tumbling("1 hour", offset=0) == sw.tumbling("1 hour", offset="0 seconds") == sw.tumbling("1 hour")
+    assert sw.tumbling(rows(10), offset=0) == sw.tumbling(rows(10))
+
+
+def test_offsets_in_units_keep_their_fraction():
+    window = sw.tumbling(units(2.5, "km"), offset=units(3.0, "km"))
+    assert window.offset == 0.5
+    assert repr(window) == "tumbling(units(2.5, 'km'), offset=units(0.5, 'km'))"
+    assert sw.tumbling(units(0.5, "km"), offset=units(0.25, "km")).offset == 0.25
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize("make", [sw.tumbling, sw.session, lambda x: sw.sliding(x, every=x)])
+@pytest.mark.parametrize("bad", [0, -1, "0 seconds", "-5 minutes", dt.timedelta(0)])
+def test_lengths_are_positive(make, bad):
+    name = "gap" if make is sw.session else "length"
+    with refuses(f"`{name}` must be positive; got {bad!r}"):
+        make(bad)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda x: sw.sliding(10, every=x), "every"),
+        (lambda x: sw.cumulative(10, every=x), "every"),
+        (lambda x: sw.cumulative(x, every=5), "length"),
+        (lambda x: sw.landmark(every=x), "every"),
+        (lambda x: sw.policy(too_old, every=x), "every"),
+    ],
+)
+def test_every_amount_is_checked_under_its_name(make, name):
+    with refuses(f"`{name}` must be positive; got 0"):
+        make(0)
+    with pytest.raises(QueryError, match=f"^`{name}` must say what it is counted in; got 1.5, a float; "):
+        make(1.5)
+
+
+def test_months_are_no_length():
+    with refuses("`length` is in 'month', which has no fixed length; got '1 month'; use days, as in '30 days'"):
+        sw.tumbling("1 month")
+
+
+def test_sliding_mixes_no_duration_with_an_integer():
+    with refuses(
+        "`length` and `every` mix a duration and a plain integer; got '10 seconds' and 5; "
+        "use durations for a timestamp column, integers for an integer one"
+    ):
+        sw.sliding("10 seconds", every=5)
+    with pytest.raises(QueryError, match="got 5 and '10 seconds'"):
+        sw.sliding(5, every="10 seconds")
+
+
+def test_an_offset_needs_one_measure():
+    with refuses("`offset` needs `length` and `every` in the same measure; leave it out"):
+        sw.sliding(rows(10), every="5 seconds", offset="1 second")
+
+
+def test_an_offset_is_in_the_measure_of_the_window():
+    with refuses("`offset` must be in the measure of the window; got 5 with '1 hour'"):
+        sw.tumbling("1 hour", offset=5)
+    with refuses("`offset` must be in the measure of the window; got '5 seconds' with 10"):
+        sw.cumulative(10, every=5, offset="5 seconds")
+    with refuses("`offset` must be in the measure of the window; got 5 with rows(10)"):
+        sw.tumbling(rows(10), offset=5)
+
+
+@pytest.mark.parametrize("amount", [rows(10), units(10, "km")])
+def test_sessions_cumulative_and_landmark_run_on_event_time(amount):
+    said = str(amount)
+    with refuses(f"`gap` must be a duration or an integer of event time; got {said}"):
+        sw.session(amount)
+    with refuses(f"`length` must be a duration or an integer of event time; got {said}"):
+        sw.cumulative(amount, every=5)
+    with refuses(f"`every` must be a duration or an integer of event time; got {said}"):
+        sw.cumulative(10, every=amount)
+    with refuses(f"`every` must be a duration or an integer of event time; got {said}"):
+        sw.landmark(every=amount)
+
+
+def test_cumulative_is_in_one_measure():
+    with refuses("`length` and `every` must be in one measure; got '1 day' and 5"):
+        sw.cumulative("1 day", every=5)
+
+
+def test_cumulative_divides():
+    with refuses(
+        "`every` must divide `length`; got every='7 hours' and length='1 day'; "
+        "the last growing window of each length would end beside it"
+    ):
+        sw.cumulative("1 day", every="7 hours")
+    with pytest.raises(QueryError, match=r"^`every` must divide `length`; got every=20 and length=10; "):
+        sw.cumulative(10, every=20)
+
+
+def test_a_landmark_is_in_one_measure():
+    with refuses("`since` and `every` must be in one measure; got since='2024-01-01' and every=5"):
+        sw.landmark(every=5, since="2024-01-01")
+    with refuses("`since` and `every` must be in one measure; got since=7 and every='1 hour'"):
+        sw.landmark(every="1 hour", since=7)
+    with pytest.raises(QueryError, match=r"^`since` is not a point in time that we can read; got 'yesterday'; "):
+        sw.landmark(every="1 hour", since="yesterday")
+
+
+def test_between_runs_forwards():
+    with refuses("`end` must lie after `start`; got start=5 and end=5"):
+        sw.between(5, 5)
+    with refuses("`end` must lie after `start`; got start='2024-02-01' and end='2024-01-01'"):
+        sw.between("2024-02-01", "2024-01-01")
+
+
+def test_between_is_in_one_measure():
+    with refuses("`start` and `end` must both be instants or both be integers; got '2024-01-01' and 5"):
+        sw.between("2024-01-01", 5)
+    with pytest.raises(QueryError, match=r"^`end` must be a point in time; got None; "):
+        sw.between(0, None)
+
+
+@pytest.mark.parametrize("make", [sw.punctuated, sw.frames])
+@pytest.mark.parametrize("bad", ["", "   ", None, 5])
+def test_a_condition_is_a_text_or_a_function(make, bad):
+    with refuses(f"`condition` must be a column name, an expression such as 'price < 10', or a function; got {bad!r}"):
+        make(bad)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2", None])
+def test_frames_have_a_positive_number_of_rows(bad):
+    with refuses(f"`min_rows` must be a positive integer; got {bad!r}"):
+        sw.frames("v > 3", min_rows=bad)
+
+
+def test_a_user_defined_window_needs_a_factory():
+    with refuses("`factory` must be a class or function that makes a window object; got 5"):
+        sw.user_defined(5)
+
+
+@pytest.mark.parametrize("bad", ["price", [1], None, 7])
+def test_a_user_defined_window_reads_named_columns(bad):
+    with refuses(f"`columns` must be a list of column names; got {bad!r}"):
+        sw.user_defined(Trader, columns=bad)
+
+
+def test_a_policy_is_a_function():
+    with refuses("`evict` must be a function evict(total, oldest) -> bool; got 5"):
+        sw.policy(5)
+
+
+def test_a_policy_watches_aggregates():
+    assert sw.policy(too_old, watch={"n": sw.count()}).watch == (("n", sw.count()),)
+    with refuses("`watch` must map names to aggregates; got 5 for 'n'"):
+        sw.policy(too_old, watch={"n": 5})
+    with refuses("`watch` must map names to aggregates; got [5]"):
+        sw.policy(too_old, watch=[5])
