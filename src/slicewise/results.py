@@ -119,7 +119,7 @@ class Results:
 
     def __init__(self, schema: ResultSchema | None = None, blocks: Sequence[Block] = ()) -> None:
         self.schema = schema
-        self.blocks = [b for b in blocks if len(b)]
+        self.blocks = [b for b in blocks if len(b.query)]
 
     def __len__(self) -> int:
         return sum(len(b) for b in self.blocks)
@@ -128,6 +128,10 @@ class Results:
         return bool(self.blocks)
 
     def __add__(self, other: Results) -> Results:
+        if not self.blocks:
+            return other
+        if not other.blocks:
+            return self
         return Results(self.schema or other.schema, [*self.blocks, *other.blocks])
 
     def __repr__(self) -> str:

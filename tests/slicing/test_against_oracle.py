@@ -7,12 +7,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
-import slicewise as sw
 from hypothesis import given
 from hypothesis import strategies as st
+
+import slicewise as sw
 from slicewise.slicing import engine
 from slicewise.testing import disordered, in_order
-
 from tests.slicing.running import FLOATS, TYPES, assert_same, run_operator, run_oracle
 from tests.slicing.strategies import rows, steps, windows, workloads
 

@@ -11,6 +11,7 @@ from slicewise.aggregates.arithmetic import Avg, Count, Sum
 from slicewise.aggregates.base import Aggregate, Monoid
 from slicewise.aggregates.holistic import CollectList, CollectSet, Concat
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
+from slicewise.aggregates.multi import multi
 from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
 from slicewise.aggregates.percentiles import Median, Percentile
 from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
@@ -38,6 +39,7 @@ __all__ = [
     "min",
     "min_by",
     "min_count",
+    "multi",
     "percentile",
     "product",
     "range_",

@@ -116,7 +116,7 @@ def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool)
 def slicing_technique(c: Characteristics, progressions: int, points: int) -> Decision:
     """Where are slices cut?  ``"panes"``, ``"pairs"``, ``"edges"``, ``"sessions"`` or ``"one slice"``."""
     begins = "; before the watermark only the begins of open windows stay (Cutty)" if not c.lateness else ""
-    sessions = any(q.context is Context.SESSION for q in c.queries)
+    sessions = sum(q.context is Context.SESSION for q in c.queries)
     if progressions == 0 and not points:
         if sessions:
             return Decision("sessions", "only gaps between rows separate slices")

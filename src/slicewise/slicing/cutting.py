@@ -30,14 +30,21 @@ def cut_rows(
     Partials of the monoids ``left_out`` are not computed, because they will be computed from stored tuples. ``one_key``
     says that all rows have the same key, which saves looking.
     """
-    starts = _starts_in_order(times, edges) if one_key or (key == key[0]).all() else None
-    in_order = starts is not None
+    one_key = one_key or bool((key == key[0]).all())
+    if one_key and not (times[1:] < times[:-1]).any():
+        in_order, order = True, None
+    else:
+        # One grid: the number of a row's cell is cheap, and small enough for a radix sort. Several: a row's cell must be
+        # looked up, which costs more than to put the rows in order of time and to look up the edges among them.
+        in_order = not edges.has_one_grid
+        cells = times if in_order else edges.cells(times)
+        order = order_by(key, cells)
+    if order is not None:
+        key, times = key[order], times[order]
+        columns = {name: column.take(order) for name, column in columns.items()}
+    starts = _starts_among(times, edges) if one_key and in_order else None
     if starts is None:
         cells = edges.cells(times)
-        order = order_by(key, cells)
-        if order is not None:
-            key, cells, times = key[order], cells[order], times[order]
-            columns = {name: column.take(order) for name, column in columns.items()}
         starts = segment_starts((key[1:] != key[:-1]) | (cells[1:] != cells[:-1]))
     rows = segment_lengths(starts, len(times))
     if in_order:
@@ -53,13 +60,11 @@ def cut_rows(
     return Slices(key[starts], first, last, rows, rows, np.zeros(len(starts), np.int64), parts)
 
 
-def _starts_in_order(times: np.ndarray, edges: Edges) -> np.ndarray | None:
-    """Where slices start among rows in event-time order, by looking up edges among rows; None if they are not in order.
+def _starts_among(times: np.ndarray, edges: Edges) -> np.ndarray | None:
+    """Where slices start among rows in event-time order, by looking up the edges; None if there are too many of them.
 
-    There are far fewer edges than rows, so this is the cheap direction to look.
+    There are usually far fewer edges than rows, so this is the cheap direction to look.
     """
-    if (times[1:] < times[:-1]).any():
-        return None
     inside = edges.inside(int(times[0]), int(times[-1]))
     if inside is None or len(inside) > len(times):
         return None

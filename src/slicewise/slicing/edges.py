@@ -42,6 +42,11 @@ class Edges:
         if gaps and not any(p.step <= min(gaps) for p in needed):
             self.cut = _Grid(reduce_progressions({*needed, Progression(min(gaps), 0)}), self.points)
 
+    @property
+    def has_one_grid(self) -> bool:
+        """Whether all edges at which slices are cut lie on one progression: panes."""
+        return self.cut.is_single
+
     def next_edge(self, t: int) -> int:
         """The first edge after ``t`` at which slices are cut.
 
@@ -120,7 +125,7 @@ class _Grid:
         """The greatest edge at or before each time; minus infinity where there is none."""
         if not len(t):
             return t.copy()
-        if self._is_single:
+        if self.is_single:
             return t - (t - self.phase[0]) % self.step[0]
         edges = self._around(t)
         if edges is None:
@@ -131,13 +136,14 @@ class _Grid:
 
     def number(self, t: np.ndarray) -> np.ndarray:
         """A number for the cell of each time: the same for the same cell, larger for later ones."""
-        if self._is_single:
+        if self.is_single:
             return (t - self.phase[0]) // self.step[0]
         edges = self._around(t)
         return self._floor_by_arithmetic(t) if edges is None else np.searchsorted(edges, t, "right")
 
     @property
-    def _is_single(self) -> bool:
+    def is_single(self) -> bool:
+        """Whether there is nothing but one progression."""
         return len(self.step) == 1 and not len(self.points)
 
     def _around(self, t: np.ndarray) -> np.ndarray | None:

@@ -162,7 +162,7 @@ class Engine:
             slices, tuples = _close(slices, tuples, sessions, over, level)
             reported = reported.without_sessions_before(level, after)
             open_sessions.append(sessions.take(~turned_away))
-        index = KeyTimeIndex(slices.key, slices.first)
+        index = KeyTimeIndex(slices.key, slices.first, one_key=not self.plan.workload.keys)
         changed = no_windows()
         if self.plan.workload.lateness and state.watermark > -NEVER:
             changed = corrected_windows(self.windows, slices, index, before, state.watermark)
@@ -189,10 +189,20 @@ class Engine:
 
     def _current(self) -> State:
         """The state with what came since, merged if it is time to."""
-        many = len(self.state.slices) + sum(map(len, self._pieces))
-        if many >= self._merge_at:
+        state = self.state
+        if len(state.slices) + sum(map(len, self._pieces)) >= self._merge_at:
             return self.settled()
-        return replace(self.state, slices=self.state.slices.joined(self._pieces), latest=self.latest)
+        slices = state.slices.joined(self._pieces)
+        return State(
+            slices,
+            state.tuples,
+            state.reported,
+            state.watermark,
+            state.forgotten,
+            self.latest,
+            state.since,
+            state.after,
+        )
 
     def settled(self) -> State:
         """The state with what came since merged into the slices, and no more slices than needed."""

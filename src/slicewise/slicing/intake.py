@@ -20,6 +20,9 @@ __all__ = ["Batch", "conform", "parse_types", "read_batch", "to_times"]
 #: Event times must stay this far from the end of int64, so that windows around them can be computed.
 LARGEST_TIME = NEVER // 2
 
+#: The name under which rows that came one at a time, as mappings, stand in a batch's source.
+ROWS = "\0rows"
+
 TYPE_NAMES = {
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -75,6 +78,8 @@ class Batch:
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows as they came, as dictionaries."""
+        if ROWS in self.source:
+            return [dict(row) for row in self.source[ROWS]]
         names = list(self.source)
         columns = [self.source_list(name) for name in names]
         return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]

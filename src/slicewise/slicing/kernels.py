@@ -104,11 +104,15 @@ def order_by(key: np.ndarray, value: np.ndarray) -> np.ndarray | None:
     low = int(value.min())
     span = int(value.max()) - low + 1
     if key_range * span < 2**16:
-        return np.argsort(((key - key_low) * span + (value - low)).astype(np.uint16), kind="stable")
-    if key_range * span < ROOM // n:
-        packed = ((key - key_low) * span + (value - low)) * n + np.arange(n)
+        small = value - low if key_range == 1 else (key - key_low) * span + (value - low)
+        return np.argsort(small.astype(np.uint16), kind="stable")
+    bits = n.bit_length()
+    if key_range * span < ROOM >> bits:
+        packed = (value - low if key_range == 1 else (key - key_low) * span + (value - low)) << bits
+        packed |= np.arange(n)
         packed.sort()
-        return packed % n
+        packed &= (1 << bits) - 1
+        return packed
     return np.lexsort((value, key))
 
 
@@ -116,10 +120,11 @@ class KeyTimeIndex:
     """Finds (key, time) pairs in rows sorted by them.
 
     A pair becomes one integer, so that all look-ups are one ``searchsorted``. Where keys times times do not fit, times
-    are replaced by their rank.
+    are replaced by their rank. ``one_key`` promises that there is one key in all, which saves looking.
     """
 
-    def __init__(self, key: np.ndarray, time: np.ndarray) -> None:
+    def __init__(self, key: np.ndarray, time: np.ndarray, *, one_key: bool = False) -> None:
+        self._one_key = one_key
         self._ranks: np.ndarray | None = None
         self._low = self._span = 0
         self._plain = not len(key) or key[0] == key[-1]
@@ -139,8 +144,8 @@ class KeyTimeIndex:
     def locate(self, key: np.ndarray, time: np.ndarray) -> np.ndarray:
         """How many rows come before each pair: the position of the first row of the key at or after the time."""
         if self._plain:
-            at = np.searchsorted(self._packed, time)
-            if not len(key) or (key == self._key).all():
+            at = self._packed.searchsorted(time)
+            if self._one_key or not len(key) or (key == self._key).all():
                 return at
             return np.where(key == self._key, at, np.where(key < self._key, 0, len(self._packed)))
         if self._ranks is not None:
@@ -156,8 +161,13 @@ def running_last(group: np.ndarray, last: np.ndarray) -> np.ndarray:
     >>> running_last(np.array([0, 0, 0, 1]), np.array([9, 5, 12, 3]))
     array([ 9,  9, 12,  3])
     """
+    back = last[1:] < last[:-1]
+    if not back.any():
+        return last
+    if group[0] == group[-1]:
+        return np.maximum.accumulate(last)
     same = group[1:] == group[:-1]
-    if not (same & (last[1:] < last[:-1])).any():
+    if not (same & back).any():
         return last
     # Ranks of groups and of times fit into one integer where the times themselves may not.
     times, rank = np.unique(last, return_inverse=True)

@@ -305,8 +305,7 @@ class Operator:
         """Hand buffered rows to the engine."""
         if not len(self._buffer):
             return NOTHING
-        data = self._buffer.drain(self._types if self._engine is not None else {})
-        return self._take(read_batch(data, self.workload, self._types))
+        return self._take(self._buffer.drain(self._types))
 
     def _take(self, batch: Batch) -> Results:
         """Let checked rows in."""

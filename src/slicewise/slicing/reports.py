@@ -70,12 +70,16 @@ class Reported:
 
     def without_windows_before(self, horizon: int) -> Reported:
         """Without windows that cannot be corrected any more."""
+        if not len(self.windows):
+            return self
         kept = self.windows.end > horizon
         return self if kept.all() else replace(self, windows=self.windows.take(kept))
 
     def without_sessions_before(self, level: int, horizon: int) -> Reported:
         """Without sessions of one gap that cannot be corrected any more."""
         table = self.sessions[level]
+        if not len(table):
+            return self
         kept = table.end >= horizon
         return self if kept.all() else self.with_sessions(level, table.take(kept))
 
@@ -125,7 +129,7 @@ class Answers:
         if not len(found):
             return reported, []
         revision = np.zeros(len(found), np.int64)
-        if found.known.any():
+        if len(changed) and found.known.any():
             reported, revision[found.known] = _revised(reported, found.take(found.known))
         change = np.where(found.known, UPDATE, INSERT)
         blocks = []
@@ -137,7 +141,7 @@ class Answers:
             row, query = expansion.apply(unit)
             values = tuple(self.plan.monoids[m].lower(self._store(m).query(w.low, w.high)) for m in group.monoids)
             block = Block((), query, w.start[row], w.end[row], change[mine][row], revision[mine][row], values)
-            blocks.append(self._finished(block, w.key[row], row, due=w.end[row]))
+            blocks.append(self._finished(block, w.key[row], row, due=w.end[row], straight=expansion.single))
         return reported, blocks
 
     def sessions(
@@ -188,14 +192,21 @@ class Answers:
         block = Block((), query, gone.start[row], gone.end[row], change, gone.revision[row] + 1, ())
         return [self._finished(block, gone.key[row], row, due=gone.end[row] + 1)]
 
-    def _finished(self, block: Block, key: np.ndarray, row: np.ndarray, due: np.ndarray) -> Block:
-        """Fill in keys, give each result row its values, and leave out what a query added later must not report."""
+    def _finished(
+        self, block: Block, key: np.ndarray, row: np.ndarray, due: np.ndarray, *, straight: bool = False
+    ) -> Block:
+        """Fill in keys, give each result row its values, and leave out what a query added later must not report.
+
+        ``straight`` says that each row's values are already its own.
+        """
         kept: slice | np.ndarray = slice(None)
         if self.limited:
             fits = (block.start >= self.since[block.query]) & (due > self.after[block.query])
-            kept = np.flatnonzero(fits)
+            kept, straight = np.flatnonzero(fits), False
+        elif straight:
+            keys = self.keys.decode(key)
+            return Block(keys, block.query, block.start, block.end, block.change, block.revision, block.values)
         row = row[kept]
-        straight = len(block.values) and len(row) == len(block.values[0]) and (row == np.arange(len(row))).all()
         return Block(
             self.keys.decode(key[kept]),
             block.query[kept],
@@ -203,7 +214,7 @@ class Answers:
             block.end[kept],
             block.change[kept],
             block.revision[kept],
-            block.values if straight else tuple(v.take(row) for v in block.values),
+            tuple(v.take(row) for v in block.values),
         )
 
     def _store(self, monoid: int) -> Store:

@@ -7,6 +7,7 @@ the error, and the others stay.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
@@ -18,7 +19,7 @@ from slicewise.amounts import INTEGER, to_instant
 from slicewise.columns import Column
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import Results
-from slicewise.slicing.intake import LARGEST_TIME
+from slicewise.slicing.intake import LARGEST_TIME, ROWS, Batch
 from slicewise.slicing.periodic import NEVER
 from slicewise.workload import Workload
 
@@ -123,15 +124,15 @@ class RowBuffer:
             self._reset(at if self.ordered else -LARGEST_TIME, self._edge)
         return NOTHING
 
-    def drain(self, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
-        """The buffered rows as columns, and an empty buffer. Raises, and keeps the rest, if a row is not right."""
-        data: dict[str, Any] = {name: self._column(name, types.get(name)) for name in self.workload.columns}
-        times = np.array(self.times, np.int64)
-        data[self.workload.time] = times
-        if self.zone is not None:
-            data[self.workload.time] = pa.array(times).cast(pa.timestamp("us", "UTC" if self.zone else None))
-        for i, name in enumerate(self.workload.keys):
-            data[name] = [k[i] for k in self.keys]
+    def drain(self, types: Mapping[str, pa.DataType]) -> Batch:
+        """The buffered rows as columns, and an empty buffer. Raises, and keeps the rest, if a row is not right.
+
+        ``types`` are those of columns that are known already.
+        """
+        columns = {name: self._column(name, types.get(name)) for name in self.workload.columns}
+        times = np.frombuffer(array("q", self.times), np.int64)
+        keys = [self._key_column(i, types.get(name)) for i, name in enumerate(self.workload.keys)]
+        batch = Batch(times, self._time_type(), keys, columns, {ROWS: list(self.rows)})
         # Stretch of event time until the next look: as much as brings about a full buffer.
         if len(self.times) < FULL // 2:
             self._stride = min(2 * self._stride, LARGEST_TIME)
@@ -141,20 +142,31 @@ class RowBuffer:
         for kept in (self.times, self.rows, self.keys):
             kept.clear()
         self.look_closer()
-        return data
+        return batch
 
-    def _column(self, name: str, type_: pa.DataType | None) -> Any:
+    def _time_type(self) -> pa.DataType:
+        if self.workload.time_measure == INTEGER:
+            return pa.int64()
+        return pa.timestamp("us", "UTC" if self.zone else None)
+
+    def _key_column(self, place: int, type_: pa.DataType | None) -> pa.Array:
+        return pa.array([key[place] for key in self.keys], type_)
+
+    def _column(self, name: str, type_: pa.DataType | None) -> Column:
+        values = map(itemgetter(name), self.rows)
         try:
-            values = map(itemgetter(name), self.rows)
-            if type_ is not None and pa.types.is_floating(type_):
-                return Column(np.fromiter(values, np.float64, len(self.rows)), type_)
-            found = list(values)
-            if type_ is not None and type_ == pa.int64() and all(map(int.__instancecheck__, found)):
-                return Column(np.fromiter(found, np.int64, len(found)), type_)
-            return Column.of(found, type_)
+            # Arrays of machine numbers refuse what is no number, where NumPy would cut a fraction off.
+            if type_ is not None and type_ == pa.int64():
+                return Column(np.frombuffer(array("q", values), np.int64), type_)
+            if type_ is not None and type_ == pa.float64():
+                return Column(np.frombuffer(array("d", values), np.float64), type_)
+        except (KeyError, TypeError, IndexError, OverflowError):
+            pass
+        try:
+            return Column.of([row[name] for row in self.rows], type_)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, pa.ArrowException):
             self._refuse_bad_row(name, type_)
-            return Column.of([row[name] for row in self.rows], type_)
+            raise
 
     def _refuse_bad_row(self, name: str, type_: pa.DataType | None) -> None:
         """Take the first row out whose column is not right, and say what is wrong with it."""

@@ -8,7 +8,7 @@ rests on: *no edge that an open window still needs lies between the first and th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -140,7 +140,8 @@ class Slices:
 
     def reported(self) -> Slices:
         """The same slices, none of whose rows is fresh any more."""
-        return replace(self, fresh=np.zeros(len(self), np.int64))
+        nothing = np.zeros(len(self), np.int64)
+        return Slices(self.key, self.first, self.last, self.rows, nothing, self.closed, self.parts)
 
     def _columns(self) -> tuple[np.ndarray, ...]:
         return self.key, self.first, self.last, self.rows, self.fresh, self.closed

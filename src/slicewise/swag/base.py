@@ -1,21 +1,27 @@
 """The contract of all sliding-window aggregators: insert at the back, evict from the front, query the whole.
 
 Every algorithm works on any :class:`~slicewise.aggregates.base.Aggregate` through its functions on single values
-(``lift``, ``combine``, ``lower``, ``identity`` and, where the algorithm asks for it, ``invert``), one file each, with
-the paper's citation on top and a :class:`FactCard`.
+(``lift``, ``combine``, ``lower``, ``identity`` and, where the algorithm asks for it, ``invert``), one file each, with the
+paper's citation on top and a :class:`FactCard`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from slicewise.aggregates.base import Aggregate
-from slicewise.errors import QueryError, SlicewiseError
+import numpy as np
 
-__all__ = ["EmptyWindowError", "FactCard", "SlidingWindow"]
+from slicewise.aggregates.arithmetic import Count
+from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.order import Max, Min
+from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
+from slicewise.errors import AggregateError, DataError, QueryError, SlicewiseError, did_you_mean
+from slicewise.swag.rolling import batch_of
+
+__all__ = ["EmptyWindowError", "FactCard", "OnPartials", "SlidingWindow", "is_selective", "lifting", "need_subtraction"]
 
 
 class EmptyWindowError(SlicewiseError, IndexError):
@@ -36,6 +42,9 @@ class FactCard:
 class SlidingWindow(ABC):
     """A first-in-first-out window that knows the aggregate of what it holds.
 
+    A null (``None``) takes its place in the window like any value; aggregates that skip nulls see their identity there.
+    For an aggregate of several columns, a value is a tuple in the order of the columns, or a mapping by their names.
+
     Parameters
     ----------
     aggregate
@@ -43,11 +52,16 @@ class SlidingWindow(ABC):
     """
 
     facts: ClassVar[FactCard]
+    #: Whether ``query(last=k)`` works for any ``k``.
+    several_ranges: ClassVar[bool] = False
 
     def __init__(self, aggregate: Aggregate) -> None:
         if not isinstance(aggregate, Aggregate):
             raise QueryError(f"`aggregate` must be an aggregate such as sw.sum(); got {aggregate!r}")
         self.aggregate = aggregate
+        self._lift = lifting(aggregate)
+        self._combine = aggregate.combine
+        self._lower = aggregate.lower
 
     @abstractmethod
     def __len__(self) -> int:
@@ -66,21 +80,46 @@ class SlidingWindow(ABC):
         """The aggregate of the window or, where the algorithm answers several ranges, of its ``last`` values."""
 
     @abstractmethod
-    def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
-        """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns how many values left.
-
-        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The
-        policy must be monotone: once it fails for a prefix it fails for every longer one.
-        """
-
-    @abstractmethod
     def _check(self) -> None:
         """The invariants, for tests: called after every mutation."""
 
+    def query_many(self, ranges: Iterable[int]) -> list[Any]:
+        """``query(last=k)`` for each ``k`` of ``ranges``, in their order."""
+        return [self.query(last=k) for k in ranges]
+
     def insert_many(self, values: Iterable[Any]) -> None:
-        """Add values at the back, one after the other."""
-        for value in values:
+        """Add values at the back, one after the other; arrays of numbers at once where the algorithm gains by it.
+
+        Answers are those of inserting one by one: the same for integers and for extremes, up to rounding for sums of
+        floats, which are then added in another order. NumPy numbers become Python's, so that integers do not overflow.
+        """
+        for value in _python_values(values):
             self.insert(value)
+
+    def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
+        """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns how many values left.
+
+        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The policy
+        must be monotone: once it fails for a prefix it fails for every longer one. If it raises, nothing has left.
+
+        Runtime complexity: one by one, so O(k) calls of the policy and of ``combine`` for k values that leave.
+        """
+        total, n, prefix = self.query(), 0, None
+        for partial in self._oldest():
+            prefix = self._combine(prefix, partial) if n else partial
+            if not policy(total, self._lower(prefix)):
+                break
+            n += 1
+        self.evict(n)
+        return n
+
+    def _oldest(self) -> Iterator[Any]:
+        """The partials of the single values, from the front."""
+        raise NotImplementedError
+
+    def _lift_many(self, values: Iterable[Any]) -> list[Any]:
+        batch = batch_of(self.aggregate, values)
+        return batch.partials() if batch is not None else list(map(self._lift, _python_values(values)))
 
     def _check_evict(self, n: int) -> None:
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
@@ -93,3 +132,92 @@ class SlidingWindow(ABC):
             raise QueryError(f"`last` must be a positive count of values; got {last!r}")
         if last > len(self):
             raise EmptyWindowError(f"cannot query the last {last} of {len(self)} values")
+
+    def _need_whole(self, last: int | None) -> None:
+        if last is not None:
+            raise QueryError(
+                f"`{type(self).__name__}` answers the whole window only; got last={last!r}: use SlickDeque, FlatFIT or "
+                "FlatFAT for several ranges"
+            )
+
+
+def lifting(aggregate: Aggregate) -> Callable[[Any], Any]:
+    """``lift`` for one value of a window: nulls are skipped if the aggregate does, rows of several columns unpacked.
+
+    >>> lifting(MaxBy("who", "score"))({"who": "ann", "score": 3, "team": "red"})
+    (3, 'ann')
+    """
+    lift, identity = aggregate.lift, aggregate.identity
+    if len(aggregate.columns) > 1 or isinstance(aggregate, (MaxBy, MinBy)):
+        return _lifting_rows(aggregate)
+    # count() without a column counts rows, whatever is in them.
+    if not aggregate.skips_nulls or (isinstance(aggregate, Count) and not aggregate.columns):
+        return lift
+    return lambda value: identity if value is None else lift(value)
+
+
+def _lifting_rows(aggregate: Aggregate) -> Callable[[Any], Any]:
+    columns, identity, skips_nulls = aggregate.columns, aggregate.identity, aggregate.skips_nulls
+
+    def lift_row(row: Any) -> Any:
+        if isinstance(row, Mapping):
+            try:
+                row = [row[c] for c in columns]
+            except KeyError as e:
+                raise DataError(f"a value has no {e.args[0]!r}; {did_you_mean(str(e.args[0]), row)}") from None
+        if skips_nulls and None in row:
+            return identity
+        return aggregate.lift(*row)
+
+    return lift_row
+
+
+def _python_values(values: Iterable[Any]) -> Iterable[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+def is_selective(aggregate: Aggregate) -> bool:
+    """Whether ``combine`` gives one of its two arguments, as a maximum does.
+
+    A class of your own says so with an attribute ``selective = True``.
+
+    >>> is_selective(Max()), is_selective(Count())
+    (True, False)
+    """
+    return getattr(aggregate, "selective", isinstance(aggregate, (Max, Min, First, Last, MaxBy, MinBy)))
+
+
+def need_subtraction(algorithm: str, aggregate: Aggregate, instead: str) -> None:
+    """An algorithm that takes old values out of a running total needs ``invert``, and the order not to matter."""
+    if not aggregate.invertible:
+        raise AggregateError(
+            f"`{algorithm}` cannot run `{aggregate.name}`: it has no inverse to take old values out of a total; {instead}"
+        )
+    if not aggregate.commutative:
+        raise AggregateError(
+            f"`{algorithm}` cannot run `{aggregate.name}`: its inverse takes values out at the back, but they leave a "
+            f"window at the front; {instead}"
+        )
+
+
+class OnPartials(Aggregate):
+    """The same aggregate over partials that are already made: nothing is lifted, nothing lowered.
+
+    >>> of_slices = OnPartials(Count())
+    >>> of_slices.combine(of_slices.lift(3), of_slices.lift(4))
+    7
+    """
+
+    skips_nulls = False
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        super().__init__()
+        self.name = aggregate.name  # type: ignore[misc]
+        self.inner = aggregate
+        self.identity = aggregate.identity
+        self.commutative = aggregate.commutative
+        self.invertible = aggregate.invertible
+        self.kind = aggregate.kind
+        self.selective = is_selective(aggregate)
+        self.combine = aggregate.combine  # type: ignore[method-assign]
+        self.invert = aggregate.invert  # type: ignore[method-assign]

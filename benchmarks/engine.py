@@ -1,0 +1,290 @@
+"""How fast is the engine?  One table per question, one run, every answer checked.
+
+    python benchmarks/engine.py [--quick] [--rows N] [--repeat K]
+
+1. Figures 8 and 9 of general stream slicing: 1 to 1000 concurrent tumbling windows with lengths spread over 1..20 s,
+   2000 tuples per second of event time, sum; in order, and with 20 % of the tuples delayed by 0..2 s plus a session
+   window. Beside two floors measured in the same run: ``np.add.reduceat`` over the same chunks, and a bare Python loop.
+2. Flatness: one sliding window of 1 to 1000 s every second.
+3. Memory: what is stored while the rate of tuples grows.
+
+Rates are medians over the repetitions, with the spread from the slowest to the fastest. The machine may be shared: read
+the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import slicewise as sw
+from slicewise.testing import Stream, disordered, football
+
+SECOND = 1_000_000
+CONCURRENT = (1, 10, 100, 1000)
+#: Scotty (Java, one thread, JIT warm) on a machine of the same kind; million tuples per second at 1, 10, 100 and 1000
+#: windows. Not measured in this run, so a comparison with it is only as good as the machine is the same.
+SCOTTY = {
+    ("in order", "seconds"): (38, 37, 30, 21),
+    ("in order", "milliseconds"): (38, 37, 20, 0.5),
+    ("out of order", "seconds"): (18, 20, 19, 13),
+    ("out of order", "milliseconds"): (18, 18, 12, 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Million tuples per second: median, slowest and fastest repetition."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, tuples: int, seconds: list[float]) -> Rate:
+        rates = sorted(tuples / s / 1e6 for s in seconds)
+        return cls(statistics.median(rates), rates[0], rates[-1])
+
+    def __str__(self) -> str:
+        return f"{self.median:7.1f} ({self.low:.1f}..{self.high:.1f})"
+
+
+def lengths(windows: int, unit: str) -> list[int]:
+    """Window lengths spread evenly over 1..20 seconds, in whole seconds or in distinct milliseconds."""
+    if unit == "seconds":
+        return [(1 + i % 20) * SECOND for i in range(windows)]
+    return [SECOND + round(19_000 * i / max(1, windows - 1)) * 1000 for i in range(windows)]
+
+
+def tumbling_workload(windows: int, unit: str, session: bool) -> sw.Workload:
+    workload = sw.Workload("t", watermark="2 seconds")
+    for i, length in enumerate(lengths(windows, unit)):
+        workload = workload.query(f"w{i}", sw.tumbling(f"{length} us"), total=sw.sum("v"))
+    return workload.query("session", sw.session("1 second"), total=sw.sum("v")) if session else workload
+
+
+def chunks_of(stream: Stream, seconds: int = 10) -> list[dict[str, np.ndarray]]:
+    """Chunks of some seconds of arrivals."""
+    return [{"t": c.times, "v": c.columns["v"]} for c in stream.chunks(2000 * seconds)]
+
+
+def run_batches(workload: sw.Workload, chunks: list[dict], ordered: bool) -> tuple[float, list[sw.Results], object]:
+    """Seconds for all chunks but the first, which warms up; the results; the operator."""
+    op = workload.operator(ordered=ordered)
+    results, latest, started = [], 0, 0.0
+    for number, chunk in enumerate(chunks):
+        if number == 1:
+            started = time.perf_counter()
+        results.append(op.process_batch(chunk))
+        if not ordered:
+            latest = max(latest, int(chunk["t"].max()))
+            results.append(op.advance(latest - 2 * SECOND))
+    seconds = time.perf_counter() - started
+    stats = op.stats()
+    results.append(op.close())
+    return seconds, results, stats
+
+
+def check_answers(workload: sw.Workload, results: list[sw.Results], stream: Stream) -> int:
+    """Compare every window of every query with plain NumPy over the whole stream; returns how many there were."""
+    order = np.argsort(stream.times, kind="stable")
+    times, values = stream.times[order], stream.columns["v"][order]
+    blocks = [b for r in results for b in r.blocks]
+    query = np.concatenate([b.query for b in blocks])
+    start = np.concatenate([b.start for b in blocks])
+    total = np.concatenate([b.values[0].values for b in blocks])
+    for number, said in enumerate(workload.queries):
+        mine = np.flatnonzero(query == number)
+        mine = mine[np.argsort(start[mine])]
+        expected_start, expected = _expected(said.window, times, values)
+        assert np.array_equal(start[mine], expected_start), f"{said.name}: windows differ"
+        assert np.array_equal(total[mine], expected), f"{said.name}: totals differ"
+    return len(query)
+
+
+def _expected(window: object, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    running = np.concatenate([[0], np.cumsum(values)])
+    if window.kind == "session":
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(times) > window.gap.size) + 1])
+        return times[starts], np.add.reduceat(values, starts)
+    length, every = window.length.size, window.every.size
+    first, last = (times[0] - length) // every + 1, times[-1] // every
+    start = np.arange(first, last + 1) * every
+    low, high = np.searchsorted(times, start), np.searchsorted(times, start + length)
+    held = low < high
+    return start[held], (running[high] - running[low])[held]
+
+
+def floor_reduceat(chunks: list[dict]) -> float:
+    """Nothing but summing the same chunks by whole seconds."""
+    started = time.perf_counter()
+    for chunk in chunks[1:]:
+        seconds = np.arange(int(chunk["t"][0]) // SECOND + 1, int(chunk["t"][-1]) // SECOND + 1) * SECOND
+        starts = np.concatenate([[0], np.searchsorted(chunk["t"], seconds)])
+        np.add.reduceat(chunk["v"], starts[starts < len(chunk["t"])])
+    return time.perf_counter() - started
+
+
+def repeated(repeat: int, *runs: Callable[[], float]) -> list[list[float]]:
+    """Seconds of several runs, taken in turns, so that a busy moment hits them all."""
+    return [list(seconds) for seconds in zip(*[[run() for run in runs] for _ in range(repeat)], strict=True)]
+
+
+def concurrent_windows(rows: int, repeat: int) -> Iterator[dict]:
+    """Figures 8 and 9, process_batch."""
+    ordered_stream = football(rows, seed=1)
+    streams = {"in order": ordered_stream, "out of order": disordered(ordered_stream, 0.2, 2 * SECOND, seed=2)}
+    for case, stream in streams.items():
+        chunks = chunks_of(stream)
+        counted = rows - len(chunks[0]["t"])
+        print(f"\nprocess_batch, {case}{' with a session window' if case != 'in order' else ''}: million tuples/s")
+        print(f"  {'windows':>8} {'lengths':<13} {'slicewise':<24} {'reduceat':<24} {'Scotty*':>8} {'slices':>7} {'KiB':>7}")
+        for unit in ("seconds", "milliseconds"):
+            for place, windows in enumerate(CONCURRENT):
+                workload = tumbling_workload(windows, unit, session=case != "in order")
+                _, results, stats = run_batches(workload, chunks, case == "in order")
+                checked = check_answers(workload, results, stream)
+                ours, floor = repeated(
+                    repeat,
+                    lambda w=workload, c=chunks, o=case == "in order": run_batches(w, c, o)[0],
+                    lambda c=chunks: floor_reduceat(c),
+                )
+                rate, base, scotty = Rate.of(counted, ours), Rate.of(counted, floor), SCOTTY[case, unit][place]
+                print(
+                    f"  {windows:>8} {unit:<13} {rate!s:<24} {base!s:<24} {scotty:>8} {stats.slices:>7} "
+                    f"{stats.bytes / 1024:>7.1f}  {'ahead' if rate.median > scotty else 'BEHIND'}, {checked} answers checked"
+                )
+                yield {
+                    "table": "concurrent",
+                    "case": case,
+                    "unit": unit,
+                    "windows": windows,
+                    "rate": rate.median,
+                    "reduceat": base.median,
+                    "scotty": scotty,
+                    "slices": stats.slices,
+                    "bytes": stats.bytes,
+                }
+
+
+def one_at_a_time(rows: int, repeat: int) -> Iterator[dict]:
+    """Process, one tuple at a time, beside a bare loop over the same rows."""
+    stream = football(rows, seed=3)
+    late = disordered(stream, 0.2, 2 * SECOND, seed=4)
+    print("\nprocess, one tuple at a time: million tuples/s")
+    print(f"  {'windows':>8} {'stream':<13} {'slicewise':<24} {'bare loop':<24} {'ratio':>6}")
+    for case, source in (("in order", stream), ("out of order", late)):
+        pairs = [(int(t), {"v": int(v)}) for t, v in zip(source.times, source.columns["v"], strict=True)]
+
+        def bare(pairs: list = pairs) -> float:
+            """What any tuple-at-a-time code must do at least: look at the tuple and keep its time and value."""
+            started = time.perf_counter()
+            times: list[int] = []
+            values: list[int] = []
+            for t, row in pairs:
+                times.append(t)
+                values.append(row["v"])
+            return time.perf_counter() - started
+
+        for windows in CONCURRENT:
+            workload = tumbling_workload(windows, "seconds", session=case != "in order")
+
+            def ours(workload: sw.Workload = workload, pairs: list = pairs, case: str = case) -> float:
+                op = workload.operator(ordered=case == "in order", types={"v": "bigint"})
+                for t, row in pairs[:20_000]:
+                    op.process(t, row)
+                process, due = op.process, pairs[20_000][0] + 10 * SECOND
+                started = time.perf_counter()
+                if case == "in order":
+                    for t, row in pairs[20_000:]:
+                        process(t, row)
+                else:
+                    for t, row in pairs[20_000:]:
+                        process(t, row)
+                        if t >= due:
+                            op.advance(t - 2 * SECOND)
+                            due = t + 10 * SECOND
+                return time.perf_counter() - started
+
+            op = workload.operator(ordered=case == "in order")
+            found = [op.process(t, row) for t, row in pairs]
+            check_answers(workload, [*[r for r in found if r], op.close()], source)
+            mine, loop = repeated(repeat, ours, bare)
+            rate, base = Rate.of(rows - 20_000, mine), Rate.of(rows, loop)
+            print(f"  {windows:>8} {case:<13} {rate!s:<24} {base!s:<24} {base.median / rate.median:>6.1f}")
+            yield {
+                "table": "one at a time",
+                "case": case,
+                "windows": windows,
+                "rate": rate.median,
+                "bare loop": base.median,
+            }
+
+
+def flatness(rows: int, repeat: int) -> Iterator[dict]:
+    """One sliding window of growing length, every second."""
+    stream = football(rows, seed=5)
+    chunks = chunks_of(stream)
+    counted = rows - len(chunks[0]["t"])
+    floats = [{"t": c["t"], "v": c["v"].astype(float)} for c in chunks]
+    print("\nsliding window every second, in order: million tuples/s")
+    print(f"  {'length':>8} {'sum of integers':<24} {'sum of floats':<24} {'max':<24}")
+    for seconds in (1, 10, 100, 1000):
+        window = sw.sliding(f"{seconds} seconds", every="1 second")
+        summing = sw.Workload("t").query("w", window, total=sw.sum("v"))
+        highest = sw.Workload("t").query("w", window, total=sw.max("v"))
+        check_answers(summing, run_batches(summing, chunks, True)[1], stream)
+        found = repeated(
+            repeat,
+            lambda w=summing: run_batches(w, chunks, True)[0],
+            lambda w=summing: run_batches(w, floats, True)[0],
+            lambda w=highest: run_batches(w, chunks, True)[0],
+        )
+        rates = [Rate.of(counted, s) for s in found]
+        print(f"  {seconds:>7}s " + " ".join(f"{r!s:<24}" for r in rates))
+        yield {"table": "flatness", "seconds": seconds, "rates": [r.median for r in rates]}
+
+
+def memory() -> Iterator[dict]:
+    """What is stored while the rate of tuples grows a hundredfold and the slices stay."""
+    print("\nmemory, 100 windows of 1..20 s, out of order: stored after 60 s of event time")
+    print(f"  {'tuples/s':>9} {'tuples seen':>12} {'slices':>7} {'KiB':>8}")
+    for rate in (200, 2_000, 20_000):
+        times = np.arange(60 * rate) * (SECOND // rate)
+        workload = tumbling_workload(100, "milliseconds", session=False)
+        chunks = [{"t": t, "v": t % 1000} for t in np.array_split(times, 6)]
+        stats = run_batches(workload, chunks, ordered=False)[2]
+        print(f"  {rate:>9} {len(times):>12} {stats.slices:>7} {stats.bytes / 1024:>8.1f}")
+        yield {"table": "memory", "rate": rate, "slices": stats.slices, "bytes": stats.bytes}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="fewer rows and repetitions")
+    parser.add_argument("--save", type=Path, help="write the figures as JSON")
+    given = parser.parse_args()
+    rows, repeat = (400_000, 3) if given.quick else (given.rows, given.repeat)
+    print(f"slicewise {sw.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, {rows} tuples")
+    found = [
+        *concurrent_windows(rows, repeat),
+        *one_at_a_time(min(rows, 400_000), repeat),
+        *flatness(max(rows, 4_000_000 if not given.quick else 0), repeat),
+        *memory(),
+    ]
+    print("\n* Scotty was measured on a machine of the same kind, not in this run.")
+    if given.save:
+        given.save.parent.mkdir(parents=True, exist_ok=True)
+        given.save.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

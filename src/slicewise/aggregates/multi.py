@@ -1,0 +1,81 @@
+"""Multi: several aggregates as one, so that one window of :mod:`slicewise.swag` computes them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.errors import AggregateError
+
+__all__ = ["Multi", "multi"]
+
+
+class Multi(Aggregate):
+    """Several aggregates side by side: a partial is a tuple of theirs, the result a dict by their names.
+
+    Each takes its own columns; those that name none are given the whole value. It is commutative if all are, and
+    invertible if all are.
+
+    Parameters
+    ----------
+    aggregates
+        The aggregates by the names of their results, at least one.
+
+    Examples
+    --------
+    >>> from slicewise.aggregates import count, max, sum
+    >>> both = multi(total=sum(), top=max())
+    >>> both.lower(both.combine(both.lift(3), both.lift(8)))
+    {'total': 11, 'top': 8}
+    >>> both.commutative, both.invertible
+    (True, False)
+    >>> ride = multi(km=sum("km"), late=max("delay"), n=count())
+    >>> ride.columns, ride.lower(ride.lift(7.5, None))
+    (('km', 'delay'), {'km': 7.5, 'late': None, 'n': 1})
+    """
+
+    name = "multi"
+    skips_nulls = False  # each of them decides for itself
+
+    def __init__(self, **aggregates: Aggregate) -> None:
+        if not aggregates:
+            raise AggregateError("`multi` needs at least one aggregate; got none: multi(total=sw.sum())")
+        for name, aggregate in aggregates.items():
+            if not isinstance(aggregate, Aggregate):
+                raise AggregateError(f"`{name}` of `multi` must be an aggregate such as sw.sum(); got {aggregate!r}")
+        super().__init__(*dict.fromkeys(c for a in aggregates.values() for c in a.columns))
+        self.aggregates = aggregates
+        self.identity = tuple(a.identity for a in aggregates.values())
+        self.commutative = all(a.commutative for a in aggregates.values())
+        self.invertible = all(a.invertible for a in aggregates.values())
+        self.kind = "holistic" if any(a.kind == "holistic" for a in aggregates.values()) else "algebraic"
+        self._members = tuple(aggregates.values())
+        self._combines = tuple(a.combine for a in self._members)
+        self._places = tuple(tuple(map(self.columns.index, a.columns)) for a in self._members)
+
+    def lift(self, *values: Any) -> tuple[Any, ...]:
+        partials = []
+        for aggregate, places in zip(self._members, self._places, strict=True):
+            own = tuple(values[i] for i in places) if places else values
+            # A member without columns beside others with columns counts rows, and those are never null.
+            skipped = aggregate.skips_nulls and None in own and (places or not self.columns)
+            partials.append(aggregate.identity if skipped else aggregate.lift(*own))
+        return tuple(partials)
+
+    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([combine(x, y) for combine, x, y in zip(self._combines, a, b, strict=True)])
+
+    def invert(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([m.invert(x, y) for m, x, y in zip(self._members, a, b, strict=True)])
+
+    def lower(self, partial: tuple[Any, ...]) -> dict[str, Any]:
+        return {name: a.lower(p) for (name, a), p in zip(self.aggregates.items(), partial, strict=True)}
+
+    def parameters(self) -> tuple[Any, ...]:
+        return tuple(self.aggregates.items())
+
+    def __repr__(self) -> str:
+        return f"multi({', '.join(f'{name}={a!r}' for name, a in self.aggregates.items())})"
+
+
+multi = Multi

@@ -1,0 +1,320 @@
+"""AMTA: a forest in level queues, a stack for what will be left of its first tree, and the result in a pair.
+
+Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and Efficient
+Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019, section 4.2, Algorithms 3 to 7.
+This is an interpretation of it. Algorithm 5 leaves the first tree out. When the first tree is used up, Algorithm 6 makes R0
+and the stack anew, not only R1. Algorithm 2 is not run on the forest after a few single evictions: a policy is asked from
+the front up instead, about whole trees that no eviction has touched, so nothing has to be made consistent before it, and
+nothing has changed if the policy fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.swag.base import FactCard
+from slicewise.swag.monoid_tree import NOTHING, MonoidTree, Recovered
+from slicewise.swag.stores.base import Store
+
+__all__ = ["AMTA"]
+
+
+class AMTA(MonoidTree):
+    """A pair gets a parent when it is no longer the last of its level; the last pair of each level roots its own tree.
+
+    The sum of 1, 2, 1, 2, 1, 2 (the paper's Figure 4)::
+
+          level 1        <3    3>                the first tree
+                        /       `.
+          level 0    <1  2>   <1  2>   <1  2>    the second tree is one pair
+
+          R = <6 3>      R0: the first tree; R1: all others; the result is 6 + 3 = 9
+          stack 3, 5     R0 after the first value has left: 5; after the first two: 3
+
+    Inserting 1 touches R1 and the back of some levels: R = <6 4>. Evicting 1 pops 5 onto R0: R = <5 4>. The
+    elements on the way from the root to the first value are not made right when a value leaves: nobody reads them again.
+
+    Examples
+    --------
+    >>> from slicewise.aggregates import sum
+    >>> window = AMTA(sum())
+    >>> window.insert_many([1, 2, 1, 2, 1, 2])
+    >>> window.result_pair, window.stack
+    ((6, 3), [3, 5])
+    >>> window.insert(1)
+    >>> window.evict()
+    >>> window.result_pair, window.stack
+    ((5, 4), [3])
+    >>> for level in reversed(window.levels()):
+    ...     print(*level)
+    (6, ∅)
+    (3, 3) (3, ∅)
+    (∅, 2) (1, 2) (1, 2) (1, ∅)
+    >>> window.query(), window.query(last=2)
+    (9, 3)
+    >>> window.enforce(lambda total, oldest: total - oldest >= 5)
+    3
+    >>> window.query()
+    4
+    """
+
+    facts = FactCard(
+        needs="associative",
+        order="first in, first out; bulk eviction",
+        time="4 combines per slide amortised, O(log n) worst, any number of values evicted at once",
+        space="2n nodes in the store, O(log n) of them local",
+        published="Villalba et al., TPDS 2019",
+    )
+
+    def __init__(
+        self, aggregate: Aggregate, *, store: Store | None = None, buffer: int = 512, ahead: int | None = None
+    ) -> None:
+        self._r0: Any = NOTHING
+        self._r1: Any = NOTHING
+        self._stack: list[Any] = []
+        self._result: Any = NOTHING
+        super().__init__(aggregate, store=store, buffer=buffer, ahead=ahead)
+
+    @property
+    def result_pair(self) -> tuple[Any, Any]:
+        """The partials of the first tree and of all others, R0 and R1."""
+        return self._r0, self._r1
+
+    @property
+    def stack(self) -> list[Any]:
+        """What R0 will be when the first element of each level has left, the lowest level on top, which is at the end."""
+        return list(self._stack)
+
+    @property
+    def local_nodes(self) -> int:
+        """How many nodes are in local memory, with the stack and the result pair; all others are in the store."""
+        return super().local_nodes + len(self._stack) + 2
+
+    def insert(self, value: Any) -> None:
+        """Add a value at the back.
+
+        Runtime complexity: O(1) amortised, 2 combines; O(log n) worst.
+        """
+        partial = self._lift(value)
+        self._make_room()
+        carried, starting = partial, []
+        for level in self._levels:
+            if len(level.tail) == 1:
+                break
+            starting.append(carried)
+            carried = self._fold(level.tail[0] if level.first < level.last else NOTHING, level.tail[1])
+        place, top = len(starting), len(self._levels) - 1
+        if place < top or place > top >= 0:
+            left, right = (self._r0, self._stack), self._fold(self._r1, partial)
+        else:  # the first tree grows: part of R1 moves to R0
+            left, right = self._left_with(carried), self._right_of(starting)
+        self._climb(starting, carried)
+        (self._r0, self._stack), self._r1 = left, right
+        self._inserted += 1
+        self._layers.pending += 1
+        self._result = NOTHING
+
+    def _climb(self, starting: list[Any], carried: Any) -> None:
+        """Algorithm 3 on the forest: each of the lowest levels starts a pair, then ``carried`` finds its place."""
+        below = 0
+        for i, value in enumerate(starting):
+            below = self._levels[i].tail_number
+            self._start_pair(i, value)
+        if len(starting) < len(self._levels):
+            level = self._levels[len(starting)]
+            level.tail.append(carried)
+            level.last += 1
+        elif starting:
+            self._start_level(below, [carried])
+        else:
+            self._start_leaves(carried)
+
+    # -- the result pair and the stack
+
+    def _left(self, firsts: list[int], lasts: list[int], heads: list[list[Any]]) -> tuple[Any, list[Any]]:
+        """Algorithm 4: R0 and the stack, from the head pairs."""
+        stack: list[Any] = []
+        for first, last, head in zip(reversed(firsts), reversed(lasts), reversed(heads), strict=True):
+            if not first & 1 and first < last:
+                stack.append(self._fold(head[1], stack[-1] if stack else NOTHING))
+        return self._fold(heads[0][firsts[0] & 1], stack[-1] if stack else NOTHING), stack
+
+    def _left_with(self, value: Any) -> tuple[Any, list[Any]]:
+        """R0 and the stack when ``value`` joins the root of the first tree."""
+        if not self._levels:
+            return value, []
+        firsts, lasts, heads = (list(x) for x in zip(*((v.first, v.last, v.head) for v in self._levels), strict=True))
+        return self._left(firsts, [*lasts[:-1], lasts[-1] + 1], [*heads[:-1], [*heads[-1], value]])
+
+    def _right_of(self, roots: list[Any]) -> Any:
+        """Algorithm 5: R1, from the roots of all trees but the first, lowest level first."""
+        found = NOTHING
+        for root in roots:
+            found = self._fold(root, found)
+        return found
+
+    def _roots(self, n: int) -> list[Any]:
+        """What the trees at the back of the ``n`` lowest levels hold."""
+        return [self._fold(*v.tail) if len(v.tail) == 2 else v.tail[0] for v in self._levels[:n]]
+
+    def _total(self) -> Any:
+        if self._result is NOTHING:
+            self._result = self._fold(self._r0, self._r1)
+        return self._result
+
+    # -- evictions
+
+    def _leave(self, n: int) -> None:
+        if n > len(self._levels):
+            self._leave_at_once(n)
+        else:
+            for _ in range(n):
+                self._leave_one()
+
+    def _leave_one(self) -> None:
+        """Algorithm 6: pop the stack onto R0, then push what the new head pairs promise.
+
+        Runtime complexity: O(1) amortised, 1 combine; O(log n) worst.
+        """
+        firsts = []
+        for level in self._levels:
+            first = level.first + 1
+            if first > level.last:
+                break
+            firsts.append(first)
+            if first & 1:
+                break
+        used_up = firsts[-1] & 1 == 0
+        heads = self._heads(firsts, ahead=True)
+        if used_up:
+            self._renew(firsts, heads)
+            return
+        stack, pushed = self._stack[:-1][-1:], []
+        for first, head in zip(reversed(firsts[:-1]), reversed(heads[:-1]), strict=True):
+            pushed.append(self._fold(head[1], pushed[-1] if pushed else stack[-1] if stack else NOTHING))
+        self._r0 = self._stack.pop()
+        self._stack += pushed
+        self._forget(firsts, heads, above=False)
+        self._result = NOTHING
+
+    def _leave_at_once(self, n: int) -> None:
+        """Move every level to its new head; nothing in between is read.
+
+        Runtime complexity: O(log n), at most 3 combines per level.
+        """
+        first = self._levels[0].first + n
+        firsts = [first]
+        for below, level in zip(self._levels, self._levels[1:], strict=False):
+            if first // 2 == below.tail_number:
+                break
+            first = first // 2 + level.shift
+            firsts.append(first)
+        self._renew(firsts, self._heads(firsts, ahead=False))
+
+    def _renew(self, firsts: list[int], heads: list[list[Any]]) -> None:
+        """Make the result pair and the stack anew for the levels that are left."""
+        lasts = [v.last for v in self._levels[: len(firsts)]]
+        left = self._left(firsts, lasts, heads)
+        right = self._r1 if len(firsts) == len(self._levels) else self._right_of(self._roots(len(firsts) - 1))
+        self._forget(firsts, heads)
+        (self._r0, self._stack), self._r1 = left, right
+        self._result = NOTHING
+
+    def _emptied(self) -> None:
+        self._r0 = self._r1 = self._result = NOTHING
+        self._stack = []
+
+    # -- ranges and policies
+
+    def _suffix(self, leaf: int) -> Any:
+        """From a leaf to the back: on the way up, what lies right of the way, and the tree at the back of each level."""
+        firsts, first, trees = [leaf], leaf, 0
+        for i, level in enumerate(self._levels):
+            first += first & 1
+            if first <= level.last:
+                trees = i + 1
+            if first // 2 >= level.tail_number:
+                break
+            first = first // 2 + self._levels[i + 1].shift
+            firsts.append(first)
+        found = NOTHING
+        for first, head in zip(firsts, self._heads(firsts, ahead=False), strict=True):
+            if first & 1:
+                found = self._fold(found, head[1])
+        return self._fold(found, self._right_of(self._roots(trees)))
+
+    def _trees(self) -> Iterator[tuple[int, int]]:
+        """Level and number of elements that make up the window, front to back, none of them touched by an eviction::
+
+                           <.     E>
+                         /          `-------.
+                    <.      D>         .         .      <F   G>
+                   /          `.      / `       / `
+                <∅   C>     .    .   .   .     .   .     .   .     <H   ∅>
+        """
+        number = self._levels[0].first
+        yield 0, number
+        for i, level in enumerate(self._levels):
+            if i:
+                number = number // 2 + level.shift
+            if not number & 1 and number < level.last:
+                yield i, number + 1
+        for i in range(len(self._levels) - 2, -1, -1):
+            level = self._levels[i]
+            yield from ((i, n) for n in range(2 * level.tail_number, level.last + 1))
+
+    def _prefix(self, holds: Callable[[Any], bool]) -> int:
+        taken = NOTHING
+        for level, number in self._trees():
+            longer = self._fold(taken, self._element(level, number))
+            if not holds(longer):
+                return self._down(level, number, taken, holds) - self._levels[0].first
+            taken = longer
+        return len(self)
+
+    def _down(self, i: int, number: int, taken: Any, holds: Callable[[Any], bool]) -> int:
+        """The first leaf that stays, within an element of which something stays."""
+        for below in range(i - 1, -1, -1):
+            number = 2 * (number - self._levels[below + 1].shift)
+            longer = self._fold(taken, self._element(below, number))
+            if holds(longer):
+                taken, number = longer, number + 1
+        return number
+
+    # -- state and invariants
+
+    def _state(self) -> dict[str, Any]:
+        boxed = [[] if r is NOTHING else [r] for r in (self._r0, self._r1)]
+        return {**super()._state(), "result_pair": boxed, "stack": list(self._stack)}
+
+    def _recover(self) -> Recovered | None:
+        recovered = super()._recover()
+        if recovered is not None:
+            state = self._layers.load() or {}
+            self._r0, self._r1 = (r[0] if r else NOTHING for r in state["result_pair"])
+            self._stack = list(state["stack"])
+        return recovered
+
+    def _check(self) -> None:
+        from slicewise.testing.same import is_same
+
+        super()._check()
+        drawn = self.levels()
+        for i, level in enumerate(self._levels[1:], start=1):
+            below = self._levels[i - 1]
+            # Invariant 3: the last pair of a level has no parent, all others have.
+            assert level.first == below.head_number + level.shift
+            assert level.last == below.tail_number - 1 + level.shift
+            elements = [e for pair in drawn[i] for e in pair if e is not NOTHING]
+            for element, pair in list(zip(elements, drawn[i - 1], strict=False))[1:]:
+                assert is_same(element, self._fold(*pair))
+        if not self._levels:
+            assert (self._r0, self._r1, self._stack) == (NOTHING, NOTHING, [])
+            return
+        firsts, lasts, heads = ([getattr(v, x) for v in self._levels] for x in ("first", "last", "head"))
+        r0, stack = self._left(firsts, lasts, heads)
+        assert is_same(self._r0, r0)
+        assert is_same(self._stack, stack)
+        assert is_same(self._r1, self._right_of(self._roots(len(self._levels) - 1)))

@@ -1,0 +1,434 @@
+"""FlatFAT: a binary tree of aggregates in one flat array, its leaves used as a circular buffer.
+
+K. Tangwongsan, M. Hirzel, S. Schneider, K.-L. Wu: "General incremental sliding-window aggregation", PVLDB 2015.
+:class:`FlatFAT` is sections 4 and 5; the batching of events is next door in :mod:`slicewise.swag.reactive`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.errors import QueryError
+from slicewise.swag.base import EmptyWindowError, FactCard, SlidingWindow
+
+__all__ = ["HOLE", "FixedAggregator", "FlatFAT"]
+
+
+class _Hole:
+    """The paper's bottom: an unfilled slot. Combining with it gives the other value without a call."""
+
+    def __repr__(self) -> str:
+        return "_"
+
+
+HOLE: Any = _Hole()
+
+
+class FixedAggregator:
+    """The tree: a fixed number of slots, a power of two, and the aggregate of any run of them.
+
+    The root is node 1, the children of node i are 2i and 2i + 1, slot i is node n + i. Updating slots 0, 1, 3 and 6
+    touches the marked nodes, once each::
+
+                     1*
+                2*        3*
+              4*  5*    6   7*
+              0 1 2 3   4 5 6 7
+              ^ ^   ^       ^
+
+    Parameters
+    ----------
+    combine
+        An associative function; it is never called with a hole.
+    values
+        What is in the slots, as many as a power of two; :data:`HOLE` where there is nothing.
+
+    Examples
+    --------
+    >>> tree = FixedAggregator(str.__add__, "abcdefgh")
+    >>> tree.aggregate(), tree.prefix(2), tree.suffix(5)
+    ('abcdefgh', 'abc', 'fgh')
+    >>> tree.update({0: "A", 1: "B", 3: "D", 6: "G"})
+    >>> tree.aggregate(), tree.between(1, 4)
+    ('ABcDefGh', 'BcD')
+    >>> tree.nodes[1:8]
+    ['ABcDefGh', 'ABcD', 'efGh', 'AB', 'cD', 'ef', 'Gh']
+    """
+
+    def __init__(self, combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> None:
+        self.combine = combine
+        self.capacity = len(values)
+        if not self.capacity or self.capacity & (self.capacity - 1):
+            raise QueryError(f"`values` must be as many as a power of two; got {self.capacity}")
+        self.nodes: list[Any] = [HOLE] * self.capacity + list(values)
+        for node in range(self.capacity - 1, 0, -1):
+            self._recombine(node)
+
+    def _recombine(self, node: int) -> None:
+        left, right = self.nodes[2 * node], self.nodes[2 * node + 1]
+        if left is HOLE:
+            self.nodes[node] = right
+        elif right is HOLE:
+            self.nodes[node] = left
+        else:
+            self.nodes[node] = self.combine(left, right)
+
+    def write(self, slot: int, value: Any) -> None:
+        """Change one slot.
+
+        Runtime complexity: O(log n), log2 n combines.
+        """
+        nodes, combine = self.nodes, self.combine
+        node = self.capacity + slot
+        nodes[node] = value
+        while node > 1:
+            node >>= 1
+            left, right = nodes[2 * node], nodes[2 * node + 1]
+            nodes[node] = right if left is HOLE else left if right is HOLE else combine(left, right)
+
+    def update(self, changes: dict[int, Any]) -> None:
+        """Change many slots, and each node above them once.
+
+        Runtime complexity: O(m + m log(n/m)), at most ``m * (1 + ceil(log2(n / m)))`` combines for m slots.
+        """
+        for slot, value in changes.items():
+            self.nodes[self.capacity + slot] = value
+        self.repair(changes)
+
+    def repair(self, slots: Iterable[int]) -> None:
+        """Recombine everything above these slots, level by level."""
+        capacity, recombine = self.capacity, self._recombine
+        level = {(capacity + slot) >> 1 for slot in slots} if capacity > 1 else set()
+        while level:
+            for node in level:
+                recombine(node)
+            level = {node >> 1 for node in level if node > 1}
+
+    def aggregate(self) -> Any:
+        """The aggregate of all slots.
+
+        Runtime complexity: O(1), no combine.
+        """
+        return self.nodes[1]
+
+    def prefix(self, slot: int) -> Any:
+        """The aggregate of the slots up to and including ``slot``.
+
+        Runtime complexity: O(log n), at most log2 n combines.
+        """
+        return self.between(0, slot + 1)
+
+    def suffix(self, slot: int) -> Any:
+        """The aggregate of the slots from ``slot`` on.
+
+        Runtime complexity: O(log n), at most log2 n combines.
+        """
+        return self.between(slot, self.capacity)
+
+    def between(self, start: int, end: int) -> Any:
+        """The aggregate of the slots ``[start, end)``, from the fewest nodes that cover them.
+
+        Runtime complexity: O(log n), one combine less than there are nodes.
+        """
+        nodes, join = self.nodes, self._join
+        left = right = HOLE
+        start += self.capacity
+        end += self.capacity
+        while start < end:
+            if start & 1:
+                left = join(left, nodes[start])
+                start += 1
+            if end & 1:
+                end -= 1
+                right = join(nodes[end], right)
+            start >>= 1
+            end >>= 1
+        return join(left, right)
+
+    def _join(self, a: Any, b: Any) -> Any:
+        return b if a is HOLE else a if b is HOLE else self.combine(a, b)
+
+
+class FlatFAT(SlidingWindow):
+    """A window in the slots of a tree: values enter behind B, leave at F, and both go round in a circle.
+
+    The paper's Figure 5, a window of the latest four numbers. In the last line the buffer is *inverted*, back before
+    front: its aggregate is that of the slots from F on, then of those up to B. If the order does not matter it is the
+    root all the same::
+
+        4 arrives    F4B  _   _   _
+        7 arrives    F4   7B  _   _
+        3, 2 arrive  F4   7   3   2B
+        4 leaves      _  F7   3   2B
+        9 arrives     9B F7   3   2        7 3 2 then 9
+
+    Values may leave from anywhere (:meth:`evict_at`); then there are holes between F and B, and where no slot is left
+    behind B the values are moved together (*compact*) if at most 3/4 of the slots are in use. Otherwise the capacity is
+    doubled; it is halved when less than 1/4 is in use (*resize*). Without holes nothing is ever compacted, and nothing
+    has to be kept but the tree.
+
+    Parameters
+    ----------
+    aggregate
+        What to compute.
+    capacity
+        How many slots to begin with, a power of two.
+
+    Examples
+    --------
+    >>> from slicewise.aggregates import collect_list
+    >>> window = FlatFAT(collect_list(), capacity=4)
+    >>> window.insert_many([4, 7, 3, 2])
+    >>> window.evict()
+    >>> window.insert(9)
+    >>> window.query(), window._tree.nodes[4:]
+    ([7, 3, 2, 9], [(9,), (7,), (3,), (2,)])
+    >>> window.evict_at(2)
+    >>> window.query(), window.query(last=2)
+    ([7, 2, 9], [2, 9])
+    """
+
+    facts = FactCard(
+        needs="associative",
+        order="any: evict_at lets values go from anywhere",
+        time="insert and evict log2 n combines, m at once m(1 + ceil(log2(n/m))); query 2 log2 n, none if commutative",
+        space="2n, below 4n if n is no power of two",
+        published="Tangwongsan et al., PVLDB 2015",
+    )
+    several_ranges = True
+
+    def __init__(self, aggregate: Aggregate, capacity: int = 1) -> None:
+        super().__init__(aggregate)
+        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1 or capacity & (capacity - 1):
+            raise QueryError(f"`capacity` must be a power of two; got {capacity!r}")
+        self._tree = FixedAggregator(self._combine, [HOLE] * capacity)
+        self._front = 0  # the slot of the oldest value
+        self._span = 0  # how many slots there are from front to back, holes included
+        self._size = 0
+        #: How many values have been inserted so far: the number that the next one gets.
+        self.inserted = 0
+        # The numbers of the values by slot; None as long as they follow one another.
+        self._numbers: list[int] | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def insert(self, value: Any) -> None:
+        """Add a value at the back.
+
+        Runtime complexity: O(log n) amortised, log2 n combines.
+        """
+        self._append([self._lift(value)])
+
+    def insert_many(self, values: Iterable[Any]) -> None:
+        """Add values at the back, in one update of the tree."""
+        self._append(self._lift_many(values))
+
+    def _append(self, partials: list[Any]) -> None:
+        self._make_room(len(partials))
+        mask = self._tree.capacity - 1
+        first = self._front + self._span
+        if len(partials) == 1:
+            self._write(first & mask, partials[0])
+        else:
+            self._update({(first + i) & mask: partial for i, partial in enumerate(partials)})
+        if self._numbers is not None:
+            for i in range(len(partials)):
+                self._numbers[(first + i) & mask] = self.inserted + i
+        self._span += len(partials)
+        self._size += len(partials)
+        self.inserted += len(partials)
+
+    def _write(self, slot: int, partial: Any) -> None:
+        self._tree.write(slot, partial)
+
+    def _update(self, changes: dict[int, Any]) -> None:
+        self._tree.update(changes)
+
+    def _make_room(self, n: int) -> None:
+        capacity = self._tree.capacity
+        if self._span + n <= capacity:
+            return
+        if 4 * self._size <= 3 * capacity and self._size + n <= capacity:
+            self._compact()
+            return
+        while capacity < self._size + n:
+            capacity *= 2
+        # The paper doubles when more than 3/4 is in use, though compacting would make room for one more.
+        self._resize(capacity if capacity > self._tree.capacity else 2 * capacity)
+
+    def _slots(self) -> Iterator[int]:
+        """The slots of the values, from the oldest to the newest."""
+        nodes, capacity = self._tree.nodes, self._tree.capacity
+        for i in range(self._front, self._front + self._span):
+            slot = i & (capacity - 1)
+            if nodes[capacity + slot] is not HOLE:
+                yield slot
+
+    def _compact(self) -> None:
+        """Move the values together, to the left; only nodes above slots that change are recombined."""
+        nodes, capacity = self._tree.nodes, self._tree.capacity
+        slots = list(self._slots())
+        numbers = self._numbers
+        if numbers is not None:
+            self._numbers = [numbers[s] for s in slots] + [0] * (capacity - len(slots))
+        packed = [nodes[capacity + s] for s in slots] + [HOLE] * (capacity - len(slots))
+        self._update({i: p for i, p in enumerate(packed) if p is not nodes[capacity + i]})
+        self._front, self._span = 0, self._size
+
+    def _resize(self, capacity: int) -> None:
+        nodes, old = self._tree.nodes, self._tree.capacity
+        slots = list(self._slots())
+        padding = capacity - len(slots)
+        if self._numbers is not None:
+            self._numbers = [self._numbers[s] for s in slots] + [0] * padding
+        self._tree = FixedAggregator(self._combine, [nodes[old + s] for s in slots] + [HOLE] * padding)
+        self._front, self._span = 0, self._size
+
+    def evict(self, n: int = 1) -> None:
+        """Let the ``n`` oldest values go.
+
+        Runtime complexity: O(log n) amortised for one value, at most log2 n combines.
+        """
+        self._check_evict(n)
+        if not n:
+            return
+        if n == 1:
+            self._write(self._front, HOLE)
+            self._span -= 1
+            self._front = (self._front + 1) & (self._tree.capacity - 1)
+        else:
+            slots = self._oldest_slots(n)
+            self._update(dict.fromkeys(slots, HOLE))
+            gone = ((slots[-1] - self._front) & (self._tree.capacity - 1)) + 1
+            self._span -= gone
+            self._front = (self._front + gone) & (self._tree.capacity - 1)
+        self._size -= n
+        self._settle()
+
+    def _oldest_slots(self, n: int) -> list[int]:
+        if self._span == self._size:
+            mask = self._tree.capacity - 1
+            return [i & mask for i in range(self._front, self._front + n)]
+        slots = self._slots()
+        return [next(slots) for _ in range(n)]
+
+    def evict_at(self, number: int) -> None:
+        """Let one value go from anywhere: that which was inserted as number ``number``, counted from 0.
+
+        ``inserted`` tells the number of the next value to come.
+
+        Runtime complexity: O(log n) amortised, at most log2 n combines; O(n) the first time.
+        """
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise QueryError(f"`number` must count the values from 0; got {number!r}")
+        slot = self._slot_of(number)
+        if slot is None:
+            raise EmptyWindowError(
+                f"value number {number} is not in the window, which holds {self._size} of the {self.inserted} values "
+                "inserted; the window is unchanged"
+            )
+        self._number()
+        self._write(slot, HOLE)
+        self._size -= 1
+        self._settle()
+
+    def _number(self) -> None:
+        """Write the numbers of the values down, because from now on they do not follow one another."""
+        if self._numbers is None:
+            capacity, first = self._tree.capacity, self.inserted - self._size
+            self._numbers = [0] * capacity
+            for i in range(self._span):
+                self._numbers[(self._front + i) & (capacity - 1)] = first + i
+
+    def _slot_of(self, number: int) -> int | None:
+        mask, numbers = self._tree.capacity - 1, self._numbers
+        if numbers is None:
+            i = number - (self.inserted - self._size)
+        else:
+            # Ascending from front to back, over holes too.
+            i = bisect_left(range(self._span), number, key=lambda j: numbers[(self._front + j) & mask])
+            if i < self._span and numbers[(self._front + i) & mask] != number:
+                return None
+        slot = (self._front + i) & mask
+        if not 0 <= i < self._span or self._tree.nodes[mask + 1 + slot] is HOLE:
+            return None
+        return slot
+
+    def _settle(self) -> None:
+        """After an eviction: no holes at either end, and not too large a tree."""
+        capacity = self._tree.capacity
+        if self._span != self._size:
+            nodes, mask = self._tree.nodes, capacity - 1
+            while self._span and nodes[capacity + self._front] is HOLE:
+                self._front = (self._front + 1) & mask
+                self._span -= 1
+            while self._span and nodes[capacity + ((self._front + self._span - 1) & mask)] is HOLE:
+                self._span -= 1
+        if self._numbers is not None and self._follow_one_another():
+            self._numbers = None
+        while capacity > 1 and 4 * self._size < capacity:
+            capacity //= 2
+        if capacity < self._tree.capacity:
+            self._resize(capacity)
+
+    def _follow_one_another(self) -> bool:
+        if not self._size:
+            return True
+        assert self._numbers is not None
+        return self.inserted - self._numbers[self._front] == self._size
+
+    def _is_inverted(self) -> bool:
+        return self._front + self._span > self._tree.capacity
+
+    def query(self, last: int | None = None) -> Any:
+        """The aggregate of the window, or of its ``last`` values.
+
+        Runtime complexity: O(1) and no combine for the whole window, unless it is inverted and the order matters: then,
+        and for ``last``, O(log n), at most 2 log2 n combines. With holes, O(last) steps to find the first value.
+        """
+        if last is not None:
+            self._check_last(last)
+            return self._lower(self._since(self._find(last)))
+        if not self._size:
+            return self._lower(self.aggregate.identity)
+        if self.aggregate.commutative or not self._is_inverted():
+            return self._lower(self._tree.aggregate())
+        return self._lower(self._since(self._front))
+
+    def _find(self, last: int) -> int:
+        """The slot of the ``last``-th value from the back."""
+        nodes, capacity = self._tree.nodes, self._tree.capacity
+        i = self._front + self._span
+        if self._span == self._size:
+            return (i - last) & (capacity - 1)
+        while last:
+            i -= 1
+            last -= nodes[capacity + (i & (capacity - 1))] is not HOLE
+        return i & (capacity - 1)
+
+    def _since(self, slot: int) -> Any:
+        tree = self._tree
+        back = (self._front + self._span - 1) & (tree.capacity - 1)
+        if slot <= back:
+            return tree.between(slot, back + 1)
+        return tree._join(tree.suffix(slot), tree.prefix(back))
+
+    def _oldest(self) -> Iterator[Any]:
+        nodes, capacity = self._tree.nodes, self._tree.capacity
+        return (nodes[capacity + slot] for slot in self._slots())
+
+    def _check(self) -> None:
+        nodes, capacity = self._tree.nodes, self._tree.capacity
+        assert len(nodes) == 2 * capacity
+        assert self._size <= self._span <= capacity
+        used = list(self._slots())
+        assert len(used) == self._size == sum(n is not HOLE for n in nodes[capacity:])
+        assert self._numbers is not None or self._span == self._size
+        if used:
+            assert used[0] == self._front
+            assert used[-1] == (self._front + self._span - 1) & (capacity - 1)
+        assert capacity == 1 or 4 * self._size >= capacity

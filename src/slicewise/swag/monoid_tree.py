@@ -1,0 +1,376 @@
+"""Monoid trees: what Log MTA and Amortized MTA share. Level queues, memory layers, flushes, recovery.
+
+Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and Efficient
+Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019. This is an interpretation of it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.errors import QueryError, StateError
+from slicewise.swag.base import SlidingWindow
+from slicewise.swag.stores.base import Store
+from slicewise.swag.stores.layers import Layers
+from slicewise.swag.stores.memory import MemoryStore
+
+__all__ = ["NOTHING", "Level", "MonoidTree", "Recovered"]
+
+FORMAT = 1
+
+
+class _Nothing:
+    """The empty place in a pair, and the partial of no values: combining with it takes no call of ``combine``."""
+
+    def __repr__(self) -> str:
+        return "∅"
+
+
+NOTHING = _Nothing()
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """The last flush of a window that was opened from its store: the calls after it are lost.
+
+    Attributes
+    ----------
+    inserted, evicted
+        How many values had come and gone, over the whole life of the window. Go on with value number ``inserted``.
+    flushes
+        How often it had been flushed.
+    """
+
+    inserted: int
+    evicted: int
+    flushes: int
+
+
+@dataclass(slots=True)
+class Level:
+    """One level queue. Its elements are numbered for good; elements ``2q`` and ``2q + 1`` are pair ``q``.
+
+    ::
+
+        elements     first                        last
+                     |                            |
+        pairs     <∅ *>   <* *>   <* *>   <* *>   <* ∅>
+                  head    `--- in the layers ---'  tail
+
+    Whether a place is empty follows from ``first`` and ``last``; what a pair holds there means nothing.
+
+    Attributes
+    ----------
+    shift
+        The pair ``q`` of the level below is the pair of children of element ``q + shift``. A new level starts with the
+        left place of a pair wherever the level below has got to, so it is 0 or 1.
+    head, tail
+        The first and the last pair, in local memory; the same list where they are the same pair.
+    """
+
+    first: int
+    last: int
+    shift: int
+    head: list[Any]
+    tail: list[Any]
+
+    @property
+    def head_number(self) -> int:
+        return self.first // 2
+
+    @property
+    def tail_number(self) -> int:
+        return self.last // 2
+
+
+class MonoidTree(SlidingWindow):
+    """A window in level queues of pairs, leaves first, whose inner pairs wait in a key-value store.
+
+    Parameters
+    ----------
+    aggregate
+        What to compute.
+    store
+        Where the inner pairs wait: :class:`~slicewise.swag.stores.MemoryStore` by default, a store on disk or on Redis.
+        One that a window of the same kind has flushed to is continued; see ``recovered``.
+    buffer
+        After how many calls an insertion flushes first. The paper's 512 by default.
+    ahead
+        How many pairs of a level to read at once, and to keep in its cache, when the window moves forward.
+
+    Attributes
+    ----------
+    recovered
+        The flush from which the window goes on, None for a new one.
+    """
+
+    several_ranges = True
+
+    def __init__(
+        self, aggregate: Aggregate, *, store: Store | None = None, buffer: int = 512, ahead: int | None = None
+    ) -> None:
+        super().__init__(aggregate)
+        if store is None:
+            store = MemoryStore()
+        elif not isinstance(store, Store):
+            raise QueryError(f"`store` must be a store such as DiskStore('folder'); got {store!r}")
+        ahead = store.ahead if ahead is None else ahead
+        for name, value in (("buffer", buffer), ("ahead", ahead)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise QueryError(f"`{name}` must be a positive count; got {value!r}")
+        self._levels: list[Level] = []
+        self._inserted = self._evicted = self._flushes = 0
+        self._start = 0  # the number of the first leaf after the window was empty
+        self._layers = Layers(store, buffer, ahead)
+        self.recovered = self._recover()
+
+    def __len__(self) -> int:
+        return self._inserted - self._evicted
+
+    def evict(self, n: int = 1) -> None:
+        """Let the ``n`` oldest values go. Their nodes are forgotten at once and deleted from the store little by little.
+
+        Runtime complexity: O(log n), one round trip to the store.
+        """
+        self._check_evict(n)
+        if n == len(self) > 0:
+            self._forget([], [])
+            self._emptied()
+        elif n:
+            self._leave(n)
+        self._evicted += n
+        self._layers.pending += n > 0
+
+    def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
+        """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns how many values left.
+
+        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The policy
+        must be monotone: once it fails for a prefix it fails for every longer one. If it raises, nothing has left.
+
+        Runtime complexity: O(log n) calls of the policy and of ``combine``, however many values leave.
+        """
+        if not callable(policy):
+            raise QueryError(f"`policy` must be a function of (total, oldest); got {policy!r}")
+        if not self._levels:
+            return 0
+        total = self.query()
+        n = self._prefix(lambda partial: policy(total, self._lower(partial)))
+        self.evict(n)
+        return n
+
+    def query(self, last: int | None = None) -> Any:
+        """The aggregate of the window, or of its ``last`` values.
+
+        Runtime complexity: O(1), at most one combine, none when nothing has changed; O(log n) for ``last``, with at most
+        one round trip to the store.
+        """
+        if last is not None:
+            self._check_last(last)
+        if not self._levels:
+            return self._lower(self.aggregate.identity)
+        if last is None or last == len(self):
+            return self._lower(self._total())
+        return self._lower(self._suffix(self._levels[0].last - last + 1))
+
+    def flush(self) -> None:
+        """Write what is buffered, and everything needed to go on from here, in one batch.
+
+        Runtime complexity: O(buffer + log n).
+        """
+        self._layers.flush({**self._state(), "flushes": self._flushes + 1})
+        self._flushes += 1
+
+    def sweep(self) -> None:
+        """Delete from the store all that has left the window, which otherwise goes on with every flush."""
+        self.flush()
+        while self._layers.dead:
+            self.flush()
+
+    def close(self) -> None:
+        """Flush, then let go of the store."""
+        self.flush()
+        self._layers.store.close()
+
+    def levels(self) -> list[list[tuple[Any, Any]]]:
+        """The pairs of each level queue, leaves first, as the paper draws them; for small windows.
+
+        Runtime complexity: O(n).
+        """
+        return [
+            [self._as_drawn(level, number, self._pair(i, number)) for number in _numbers(level)]
+            for i, level in enumerate(self._levels)
+        ]
+
+    @property
+    def local_nodes(self) -> int:
+        """How many nodes are in local memory; all others are in the store."""
+        ends = sum(len(v.head) + (len(v.tail) if v.tail is not v.head else 0) for v in self._levels)
+        return ends + 2 * len(self._layers)
+
+    # -- the algorithms
+
+    @abstractmethod
+    def _total(self) -> Any:
+        """The partial of the window, which is not empty."""
+
+    @abstractmethod
+    def _suffix(self, leaf: int) -> Any:
+        """The partial from a leaf, which is not the first one, to the back."""
+
+    @abstractmethod
+    def _prefix(self, holds: Callable[[Any], bool]) -> int:
+        """How many values the longest prefix has whose partial ``holds``."""
+
+    @abstractmethod
+    def _leave(self, n: int) -> None:
+        """Let the ``n`` oldest values go; some stay."""
+
+    def _emptied(self) -> None:
+        """All values have left."""
+
+    # -- level queues
+
+    def _fold(self, a: Any, b: Any) -> Any:
+        if a is NOTHING:
+            return b
+        return a if b is NOTHING else self._combine(a, b)
+
+    def _pair(self, i: int, number: int) -> Sequence[Any]:
+        level = self._levels[i]
+        if number == level.tail_number:
+            return level.tail
+        if number == level.head_number:
+            return level.head
+        return self._layers.fetch([(i, number, number + 1)])[0]
+
+    def _element(self, i: int, number: int) -> Any:
+        return self._pair(i, number // 2)[number & 1]
+
+    def _heads(self, firsts: list[int], *, ahead: bool) -> list[list[Any]]:
+        """The head pair of each level when ``firsts`` are the first elements; read from the store in one go."""
+        spans = []
+        for i, first in enumerate(firsts):
+            number, level = first // 2, self._levels[i]
+            if number not in (level.head_number, level.tail_number):
+                spans.append((i, number, level.tail_number if ahead else number + 1))
+        read = iter(self._layers.fetch(spans) if spans else ())
+        heads = []
+        for first, level in zip(firsts, self._levels, strict=False):
+            if first // 2 == level.tail_number:
+                heads.append(level.tail)
+            elif first // 2 == level.head_number:
+                heads.append(level.head)
+            else:
+                heads.append(list(next(read)))
+        return heads
+
+    def _forget(self, firsts: list[int], heads: list[list[Any]], *, above: bool = True) -> None:
+        """Move the lowest levels to new heads and remove the levels ``above`` them."""
+        for i, (first, head) in enumerate(zip(firsts, heads, strict=True)):
+            level = self._levels[i]
+            self._layers.drop(i, level.head_number, first // 2)
+            level.first, level.head = first, head
+        if not above:
+            return
+        for i in range(len(firsts), len(self._levels)):
+            level = self._levels[i]
+            # The last pair has never been in the store, and its number may be used again.
+            self._layers.drop(i, level.head_number, level.tail_number)
+            if i == 0:
+                self._start = 2 * level.tail_number + 2
+        del self._levels[len(firsts) :]
+
+    def _start_pair(self, i: int, value: Any) -> None:
+        """Begin a pair after the last one of a level, which is full and moves to the layers."""
+        level = self._levels[i]
+        if level.tail_number != level.head_number:
+            self._layers.push(i, level.tail_number, tuple(level.tail))
+        level.tail = [value]
+        level.last += 1
+
+    def _start_level(self, below: int, values: list[Any]) -> None:
+        """Put a level on top, whose first element is the parent of pair ``below``."""
+        shift = below & 1
+        first = below + shift
+        self._levels.append(Level(first, first + len(values) - 1, shift, values, values))
+
+    def _start_leaves(self, value: Any) -> None:
+        values = [value]
+        self._levels.append(Level(self._start, self._start, 0, values, values))
+
+    # -- flushes
+
+    def _make_room(self) -> None:
+        """Flush when it is due, before anything changes: if the store refuses, the window is as it was."""
+        if self._layers.due:
+            self.flush()
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "algorithm": type(self).__name__,
+            "aggregate": _fingerprint(self.aggregate),
+            "inserted": self._inserted,
+            "evicted": self._evicted,
+            "start": self._start,
+            "levels": [(v.first, v.last, v.shift, list(v.head), list(v.tail)) for v in self._levels],
+        }
+
+    def _recover(self) -> Recovered | None:
+        state = self._layers.load()
+        if state is None:
+            return None
+        if state["format"] != FORMAT:
+            raise StateError(f"the store has format {state['format']}; this version of slicewise reads {FORMAT}")
+        for what, ours in (("algorithm", type(self).__name__), ("aggregate", _fingerprint(self.aggregate))):
+            if state[what] != ours:
+                raise StateError(
+                    f"the store belongs to a window with {what} {state[what]}, this one has {ours}; "
+                    "open it as it was, or give this window a store of its own"
+                )
+        self._inserted, self._evicted, self._flushes = state["inserted"], state["evicted"], state["flushes"]
+        self._start = state["start"]
+        for first, last, shift, head, tail in state["levels"]:
+            tail = list(tail)
+            self._levels.append(Level(first, last, shift, tail if first // 2 == last // 2 else list(head), tail))
+        return Recovered(self._inserted, self._evicted, self._flushes)
+
+    # -- invariants
+
+    def _as_drawn(self, level: Level, number: int, pair: Sequence[Any]) -> tuple[Any, Any]:
+        left, right = 2 * number, 2 * number + 1
+        return (
+            pair[0] if level.first <= left <= level.last else NOTHING,
+            pair[1] if level.first <= right <= level.last else NOTHING,
+        )
+
+    def _check(self) -> None:
+        assert bool(self._levels) == (len(self) > 0)
+        if not self._levels:
+            return
+        assert self._levels[0].last - self._levels[0].first + 1 == len(self)
+        for i, level in enumerate(self._levels):
+            assert level.first <= level.last
+            assert level.shift in (0, 1)
+            assert len(level.tail) == level.last % 2 + 1
+            assert (level.head is level.tail) == (level.head_number == level.tail_number)
+            # Invariants 1 and 2: only the first pair may lack its left element, only the last one its right element.
+            assert len(level.head) == 2 or level.head is level.tail
+            assert self._layers.dead.get(i, (0, 0))[1] <= level.head_number
+        top = self._levels[-1]
+        assert top.head_number == top.tail_number
+        assert len(self._levels) <= max(1, 2 + self._inserted.bit_length())
+
+
+def _numbers(level: Level) -> Iterator[int]:
+    return iter(range(level.head_number, level.tail_number + 1))
+
+
+def _fingerprint(aggregate: Aggregate) -> str:
+    """What tells aggregates apart, the same in every process."""
+    more = aggregate.parameters()
+    return f"{type(aggregate).__qualname__} {aggregate!r}" + (f" {more!r}" if more else "")

@@ -1,0 +1,245 @@
+"""Batches: windows over whole arrays of numbers, in NumPy. What the structures compute one by one, :func:`roll` computes
+in a few passes, and :func:`batch_of` hands arrays over to ``insert_many``.
+
+Beside the algorithms: it imports the aggregates only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.arithmetic import Avg, Count, Sum
+from slicewise.aggregates.base import (
+    Aggregate,
+    Monoid,
+    ObjectMonoid,
+    Parts,
+    concat_parts,
+    scan_pairwise,
+    take_parts,
+)
+from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
+from slicewise.aggregates.order import Max, Min, Range
+from slicewise.columns import Column
+from slicewise.errors import AggregateError, DataError, QueryError
+
+__all__ = ["Batch", "batch_of", "roll"]
+
+_TUPLES = (Sum, Avg, Product, GeometricMean, StdDev, StdDevPop, Variance, VarPop)
+
+
+def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
+    """The aggregate of the last ``k`` values at every value, for one or several ``k``.
+
+    The first ``k - 1`` results are of what there is, as those of a window that fills up.
+
+    Parameters
+    ----------
+    values
+        Numbers: a NumPy or Arrow array, a pandas series or a list. Nulls are skipped as the aggregate does; a NaN is a
+        value.
+    ranges
+        How many values a result is of; several are answered from one pass over the values.
+    aggregate
+        A numeric aggregate such as ``sw.max()``.
+
+    Returns
+    -------
+    numpy.ndarray or list of them
+        As many results as values, one array per range; a masked array where a result is null. One range that is not in
+        a list gives its array alone.
+
+    Notes
+    -----
+    The answers are those of a :class:`~slicewise.swag.base.SlidingWindow` slid over the values: equal for integers,
+    counts and extremes, up to rounding for sums of floats, which are added in another order here.
+
+    Sums of integers and counts come from one running total and its inverse. Everything else is computed as two stacks
+    would, all windows at once. The values are cut in blocks of ``k``; within each, running combinations from the left
+    (the back stack) and from the right (the front stack, after a flip). A window is the end of one block and the
+    beginning of the next::
+
+        k = 4        a  b  c  d | e  f  g  h | i  j
+        from right   ad bd cd d | eh fh gh h | ij j
+        from left    a  ab ac ad| e  ef eg eh| i  ij
+        last 4 at f        cd ------ ef              = cd + ef
+
+    Runtime complexity: O(n) combines per range in O(sqrt(n)) array steps.
+
+    Examples
+    --------
+    >>> roll([6, 5, 0, 1, 3, 4, 2, 7], 3, Max())
+    array([6, 6, 6, 5, 3, 4, 4, 7])
+    >>> roll(np.array([6, 5, 0, 1, 3, 4, 2, 7]), [3, 5], Sum())
+    [array([ 6, 11, 11,  6,  4,  8,  9, 13]), array([ 6, 11, 12, 12, 15, 13, 10, 17])]
+    >>> roll([1.0, 5.0, 3.0], 2, StdDev())
+    masked_array(data=[--, 2.8284271247461903, 1.4142135623730951],
+                 mask=[ True, False, False],
+           fill_value=1e+20)
+    """
+    if not isinstance(aggregate, Aggregate):
+        raise QueryError(f"`aggregate` must be an aggregate such as sw.sum(); got {aggregate!r}")
+    alone = not isinstance(ranges, Iterable)
+    wanted = [_check_range(k) for k in ([ranges] if not isinstance(ranges, Iterable) else ranges)]
+    column = _column(values)
+    monoid = aggregate.bind(column.type)
+    if isinstance(monoid, ObjectMonoid):
+        raise AggregateError(
+            f"`roll` needs an aggregate that works on arrays of numbers; got `{aggregate.name}` of {column.type}: slide "
+            "a window such as TwoStacks over the values instead"
+        )
+    lifted = monoid.lift([column], np.arange(len(column)))
+    if aggregate.invertible and monoid.exact:
+        running = concat_parts([monoid.identities(1), monoid.scan(lifted)])
+        parts = [_by_difference(monoid, running, k) for k in wanted]
+    else:
+        parts = [_by_blocks(monoid, lifted, k) for k in wanted]
+    results = [_as_array(monoid.lower(p)) for p in parts]
+    return results[0] if alone else results
+
+
+def _check_range(k: Any) -> int:
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+        raise QueryError(f"`ranges` must be positive counts of values; got {k!r}")
+    return int(k)
+
+
+def _column(values: Any) -> Column:
+    try:
+        return Column.of(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as e:
+        raise DataError(f"`values` must be numbers of one type; got {values!r}: {e}") from e
+
+
+def _as_array(column: Column) -> np.ndarray:
+    if column.valid is None:
+        return column.values
+    return np.ma.MaskedArray(column.values, mask=~column.valid)
+
+
+def _by_difference(monoid: Monoid, running: Parts, k: int) -> Parts:
+    n = len(running[0]) - 1
+    first = np.maximum(np.arange(1, n + 1) - k, 0)
+    return monoid.invert(take_parts(running, slice(1, None)), take_parts(running, first))
+
+
+def _by_blocks(monoid: Monoid, lifted: Parts, k: int) -> Parts:
+    n = len(lifted[0])
+    if k == 1 or n <= 1:
+        return lifted
+    if k >= n:
+        return monoid.scan(lifted)
+    from_left = _scan_blocks(monoid, lifted, k, back=False)
+    from_right = _scan_blocks(monoid, lifted, k, back=True)
+    last = np.arange(k - 1, n)
+    # A window that is one whole block is complete in `from_left`; the others straddle two.
+    straddles = (last + 1) % k != 0
+    joined = monoid.combine(
+        take_parts(from_right, last[straddles] - k + 1), take_parts(from_left, last[straddles])
+    )
+    out = []
+    for part, both in zip(from_left, joined, strict=True):
+        part = part.astype(np.result_type(part.dtype, both.dtype))  # exact sums may have left int64
+        part[last[straddles]] = both
+        out.append(part)
+    return tuple(out)
+
+
+def _scan_blocks(monoid: Monoid, parts: Parts, k: int, *, back: bool) -> Parts:
+    """Running combinations within blocks of ``k``; towards the front with ``back``.
+
+    Many short blocks are scanned side by side, a few long ones one after the other: O(sqrt(n)) array steps either way.
+    """
+    n = len(parts[0])
+    blocks = -(-n // k)
+    if k > blocks:
+        return concat_parts([_scan(monoid, take_parts(parts, slice(i, i + k)), back) for i in range(0, n, k)])
+    padding = blocks * k - n
+    if padding:
+        parts = concat_parts([parts, monoid.identities(padding)])
+    grids = [p.reshape(blocks, k).T.copy() for p in parts]
+    steps = range(k - 2, -1, -1) if back else range(1, k)
+    for i in steps:
+        here = tuple(g[i] for g in grids)
+        before = tuple(g[i + 1 if back else i - 1] for g in grids)
+        for j, both in enumerate(monoid.combine(here, before) if back else monoid.combine(before, here)):
+            if both.dtype != grids[j].dtype:
+                grids[j] = grids[j].astype(np.result_type(both.dtype, grids[j].dtype))
+            grids[j][i] = both
+    return tuple(g.T.reshape(-1)[:n] for g in grids)
+
+
+def _scan(monoid: Monoid, parts: Parts, back: bool) -> Parts:
+    if not back:
+        return monoid.scan(parts)
+    backwards = take_parts(parts, slice(None, None, -1))
+    # Timed partials settle by themselves which comes first, so any order will do for them too.
+    if monoid.aggregate.commutative or monoid.aggregate.timed:
+        scanned = monoid.scan(backwards)
+    else:
+        scanned = scan_pairwise(lambda a, b: monoid.combine(b, a), backwards)
+    return take_parts(scanned, slice(None, None, -1))
+
+
+class Batch:
+    """Numbers on their way into a window: lifted and combined as arrays, handed over as partials of single values.
+
+    >>> batch = batch_of(Sum(), np.array([2, 5, 1]))
+    >>> batch.partials(), batch.total()
+    ([(2, 1), (5, 1), (1, 1)], (8, 3))
+    """
+
+    def __init__(self, aggregate: Aggregate, values: np.ndarray) -> None:
+        self.values = values
+        self._aggregate = aggregate
+        self._monoid = aggregate.bind(pa.from_numpy_dtype(values.dtype))
+        self._lifted = self._monoid.lift([Column.of(values)], np.arange(len(values)))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def partials(self) -> list[Any]:
+        """One partial per value."""
+        return self._hand_over(self._lifted)
+
+    def total(self) -> Any:
+        """The partial of all values; there must be some."""
+        return self._hand_over(self._monoid.fold(self._lifted, np.zeros(1, np.int64)))[0]
+
+    def _hand_over(self, parts: Parts) -> list[Any]:
+        if isinstance(self._aggregate, (Count, Max, Min)):
+            return parts[0].tolist()
+        lists = [p.tolist() for p in (parts[:2] if isinstance(self._aggregate, Range) else parts)]
+        return list(zip(*lists, strict=True))
+
+
+def batch_of(aggregate: Aggregate, values: Any) -> Batch | None:
+    """``values`` as a batch if they are an array of numbers and the aggregate is numeric; None otherwise."""
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or not len(values):
+        return None
+    if type(aggregate) not in (Count, Max, Min, Range, *_TUPLES):
+        return None
+    if values.dtype.kind == "f" and values.dtype.itemsize <= 8:
+        return Batch(aggregate, values.astype(np.float64, copy=False))
+    if values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < 8):
+        return Batch(aggregate, values.astype(np.int64, copy=False))
+    return None
+
+
+def survivors(values: np.ndarray, *, largest: bool) -> Sequence[int] | None:
+    """Where a value beats all that come after it: the nodes that a maximum's deque keeps of a batch.
+
+    None if NaN is among the values, which has an order of its own.
+
+    >>> survivors(np.array([6, 5, 0, 1, 3, 3, 2]), largest=True)
+    [0, 1, 5, 6]
+    """
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        return None
+    best = (np.maximum if largest else np.minimum).accumulate(values[::-1])[::-1]
+    beats = values[:-1] > best[1:] if largest else values[:-1] < best[1:]
+    return [*np.flatnonzero(beats).tolist(), len(values) - 1]
