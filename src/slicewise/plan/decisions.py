@@ -102,7 +102,9 @@ def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool)
     # Every window of every query may add its own edges, so that slices per window grow with the number of queries.
     slices = max(overlaps, default=1) * (2 if len(overlaps) > 1 else 1) + len(overlaps)
     if slices < LONG_WINDOW:
-        return Decision("lazy", f"windows of about {slices} slices are folded as fast as anything could be looked up")
+        return Decision(
+            "lazy", f"{_many(slices, 'slice')} per window are folded as fast as anything could be looked up"
+        )
     if aggregate.kind == "holistic":
         return Decision(
             "lazy", "holistic partials grow with the rows they hold: a tree of them would hold every row again"
@@ -110,7 +112,7 @@ def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool)
     if aggregate.commutative and aggregate.invertible and exact:
         return Decision("prefix", "invertible and exact on these types: a window is one running value less another")
     why = "floating point would drift" if aggregate.commutative and aggregate.invertible else "it has no inverse"
-    return Decision("eager", f"windows of about {slices} slices, and {why}: a tree of partials (FlatFAT)")
+    return Decision("eager", f"about {slices} slices per window, and {why}: a tree of partials (FlatFAT)")
 
 
 def slicing_technique(c: Characteristics, progressions: int, points: int) -> Decision:
@@ -127,4 +129,9 @@ def slicing_technique(c: Characteristics, progressions: int, points: int) -> Dec
         return Decision(
             "pairs", "the slide does not divide the length: each slide has a begin and an end in it" + begins
         )
-    return Decision("edges", f"the edges of {progressions} different grids, each cut once" + begins)
+    found = " and ".join(_many(n, what) for n, what in ((progressions, "grid"), (points, "fixed point")) if n)
+    return Decision("edges", f"the edges of {found}, each cut once" + begins)
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

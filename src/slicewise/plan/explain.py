@@ -43,12 +43,12 @@ def explain(workload: Workload, *, ordered: bool = False) -> str:
              context free, on time
     <BLANKLINE>
     decisions
-      store tuples?   no           context-free and session windows over aggregates that take rows in any order
-      split slices?   no           context-free edges are known in advance, and sessions only ever merge
-      remove tuples?  never        no query counts rows: a row stays in its slice
-      where to cut?   panes        all edges of all windows lie on one grid; before the watermark only the begins of
-                                   open windows stay (Cutty)
-      max('v')        lazy         windows of about 2 slices are folded as fast as anything could be looked up
+      store tuples?   no     context-free and session windows over aggregates that take rows in any order
+      split slices?   no     context-free edges are known in advance, and sessions only ever merge
+      remove tuples?  never  no query counts rows: a row stays in its slice
+      where to cut?   panes  all edges of all windows lie on one grid; before the watermark only the
+                             begins of open windows stay (Cutty)
+      max('v')        lazy   2 slices per window are folded as fast as anything could be looked up
     <BLANKLINE>
     kept per slice
       first and last event time, rows
@@ -58,8 +58,10 @@ def explain(workload: Workload, *, ordered: bool = False) -> str:
     aggregates = list(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     label = max([len("remove tuples?"), *(len(repr(a)) for a in aggregates)])
     lines = [_opening(workload, ordered), "", "queries", *_queries(workload), "", "decisions"]
-    for question, decision in _decisions(workload, c, aggregates):
-        lines += _row(question, decision, min(label, 40))
+    decisions = list(_decisions(workload, c, aggregates))
+    choice = max(len(d.choice) for _, d in decisions)
+    for question, decision in decisions:
+        lines += _row(question, decision, min(label, 40), choice)
     lines += ["", "kept per slice", "  first and last event time, rows"]
     lines += [f"  {a!r:<{min(label, 40)}}  {_traits(a)}" for a in aggregates]
     if keep_tuples(c):
@@ -157,7 +159,7 @@ def _traits(aggregate: Aggregate) -> str:
     return ", ".join(said)
 
 
-def _row(question: str, decision: Decision, label: int) -> list[str]:
-    head = f"  {question:<{label}}  {decision.choice:<11}"
-    body = textwrap.wrap(decision.reason, WIDTH + 10 - len(head) - 2)
+def _row(question: str, decision: Decision, label: int, choice: int) -> list[str]:
+    head = f"  {question:<{label}}  {decision.choice:<{choice}}"
+    body = textwrap.wrap(decision.reason, WIDTH - len(head) - 2)
     return [f"{head}  {body[0]}", *(f"{'':<{len(head)}}  {line}" for line in body[1:])]

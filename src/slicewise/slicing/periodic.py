@@ -118,7 +118,7 @@ class PeriodicWindows:
             member = self.first(families, chunk) <= last
             inside[at : at + block] = member.any(axis=1)
             # A landmark's last window never comes: its end is beyond any number.
-            ends = np.where(last >= NEVER, NEVER, self.ends(families, np.minimum(last, NEVER // 2 // self.every)))
+            ends = np.where(last >= NEVER, NEVER, self.ends(families, np.minimum(last, NEVER // self.every)))
             still_open[at : at + block] = (member & (ends > horizon)).any(axis=1)
         return inside, still_open
 

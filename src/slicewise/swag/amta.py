@@ -15,7 +15,7 @@ from typing import Any
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.swag.base import FactCard
-from slicewise.swag.monoid_tree import NOTHING, MonoidTree, Recovered
+from slicewise.swag.monoid_tree import NOTHING, MonoidTree
 from slicewise.swag.stores.base import Store
 
 __all__ = ["AMTA"]
@@ -167,11 +167,25 @@ class AMTA(MonoidTree):
     # -- evictions
 
     def _leave(self, n: int) -> None:
-        if n > len(self._levels):
+        if n == 1:
+            self._leave_one()
+        elif n > len(self._levels):
             self._leave_at_once(n)
         else:
+            self._leave_one_by_one(n)
+
+    def _leave_one_by_one(self, n: int) -> None:
+        levels = [(v, v.first, v.head) for v in self._levels]
+        others = self._r0, self._r1, self._stack[:], self._layers.dead.copy()
+        try:
             for _ in range(n):
                 self._leave_one()
+        except BaseException:  # the store is gone, or `combine` fails: all stay
+            self._r0, self._r1, self._stack, self._layers.dead = others
+            self._levels = [v for v, _, _ in levels]
+            for level, first, head in levels:
+                level.first, level.head = first, head
+            raise
 
     def _leave_one(self) -> None:
         """Algorithm 6: pop the stack onto R0, then push what the new head pairs promise.
@@ -248,11 +262,11 @@ class AMTA(MonoidTree):
     def _trees(self) -> Iterator[tuple[int, int]]:
         """Level and number of elements that make up the window, front to back, none of them touched by an eviction::
 
-                           <.     E>
-                         /          `-------.
-                    <.      D>         .         .      <F   G>
-                   /          `.      / `       / `
-                <∅   C>     .    .   .   .     .   .     .   .     <H   ∅>
+                   <.     E>
+                 /          `-------.
+            <.      D>         .         .      <F   G>
+           /          `.      / `       / `
+        <∅   C>     .    .   .   .     .   .     .   .     <H   ∅>
         """
         number = self._levels[0].first
         yield 0, number
@@ -289,13 +303,10 @@ class AMTA(MonoidTree):
         boxed = [[] if r is NOTHING else [r] for r in (self._r0, self._r1)]
         return {**super()._state(), "result_pair": boxed, "stack": list(self._stack)}
 
-    def _recover(self) -> Recovered | None:
-        recovered = super()._recover()
-        if recovered is not None:
-            state = self._layers.load() or {}
-            self._r0, self._r1 = (r[0] if r else NOTHING for r in state["result_pair"])
-            self._stack = list(state["stack"])
-        return recovered
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._r0, self._r1 = (r[0] if r else NOTHING for r in state["result_pair"])
+        self._stack = list(state["stack"])
 
     def _check(self) -> None:
         from slicewise.testing.same import is_same

@@ -104,7 +104,9 @@ class BInt(SlidingWindow):
             ring: list[Any] = [None] * size
             # Only intervals that begin in the window are of use.
             for i in range(-(-front >> level), ((back - 1) >> level) + 1):
-                ring[i & (size - 1)] = self._pair(i, level) if level == len(old) else old[level][i & (len(old[level]) - 1)]
+                ring[i & (size - 1)] = (
+                    self._pair(i, level) if level == len(old) else old[level][i & (len(old[level]) - 1)]
+                )
             self._levels.append(ring)
 
     def _pair(self, i: int, level: int) -> Any:

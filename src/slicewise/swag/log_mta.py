@@ -136,11 +136,11 @@ class LogMTA(MonoidTree):
     def _suffix(self, leaf: int) -> Any:
         """From a leaf to the back: at every level on the way up, what lies right of the way::
 
-                         <. X>
-                       /      `----.
-                  <.   .>         <.   .>       X covers the rest
-                  /      `.
-              <.  .>   <.  x>   <.  .>          leaf x, which has no right sibling
+                   <. X>
+                 /      `----.
+            <.   .>         <.   .>       X covers the rest
+            /      `.
+        <.  .>   <.  x>   <.  .>          leaf x, which has no right sibling
         """
         firsts, first = [leaf], leaf
         for below, level in pairwise(self._levels):

@@ -332,12 +332,15 @@ class MonoidTree(SlidingWindow):
                     f"the store belongs to a window with {what} {state[what]}, this one has {ours}; "
                     "open it as it was, or give this window a store of its own"
                 )
+        self._restore(state)
+        return Recovered(self._inserted, self._evicted, self._flushes)
+
+    def _restore(self, state: dict[str, Any]) -> None:
         self._inserted, self._evicted, self._flushes = state["inserted"], state["evicted"], state["flushes"]
         self._start = state["start"]
         for first, last, shift, head, tail in state["levels"]:
             tail = list(tail)
             self._levels.append(Level(first, last, shift, tail if first // 2 == last // 2 else list(head), tail))
-        return Recovered(self._inserted, self._evicted, self._flushes)
 
     # -- invariants
 

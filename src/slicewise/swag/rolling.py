@@ -138,9 +138,7 @@ def _by_blocks(monoid: Monoid, lifted: Parts, k: int) -> Parts:
     last = np.arange(k - 1, n)
     # A window that is one whole block is complete in `from_left`; the others straddle two.
     straddles = (last + 1) % k != 0
-    joined = monoid.combine(
-        take_parts(from_right, last[straddles] - k + 1), take_parts(from_left, last[straddles])
-    )
+    joined = monoid.combine(take_parts(from_right, last[straddles] - k + 1), take_parts(from_left, last[straddles]))
     out = []
     for part, both in zip(from_left, joined, strict=True):
         part = part.astype(np.result_type(part.dtype, both.dtype))  # exact sums may have left int64
