@@ -115,14 +115,17 @@ class Column:
         if isinstance(data, np.ndarray):
             if data.ndim != 1:
                 raise DataError(f"a column must have one dimension; got an array of shape {data.shape}")
-            own = _OWN_TYPES.get(data.dtype)
+            # A masked array hides its nulls from everything but Arrow.
+            own = None if isinstance(data, np.ma.MaskedArray) else _OWN_TYPES.get(data.dtype)
             if own is not None and (type is None or type == own):
                 return cls(data, own)
         if isinstance(data, (pa.Array, pa.ChunkedArray)):
             array = data if type is None or data.type == type else data.cast(type)
         else:
-            # pandas marks nulls by NaN in float columns: Arrow must not read them so, since NaN is a value here.
-            array = pa.array(data, type=type, from_pandas=False)
+            # pandas marks nulls by NaN in float columns: Arrow must not read them so, since NaN is a value here. Among
+            # Python objects (texts) it can be nothing but a null.
+            texts = hasattr(data, "iloc") and data.dtype == object
+            array = pa.array(data, type=type, from_pandas=texts)
         return cls._of_arrow(array)
 
     @classmethod

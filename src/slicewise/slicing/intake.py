@@ -113,6 +113,8 @@ def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType]) 
     values = {name: _column(columns[name], name, types.get(name)) for name in workload.columns}
     lengths = {workload.time: len(times), **{n: len(k) for n, k in zip(workload.keys, keys, strict=True)}}
     lengths |= {n: len(v) for n, v in values.items()}
+    # Columns that nobody reads must fit too: late rows are given back whole.
+    lengths |= {n: _length(v, n) for n, v in columns.items() if n not in lengths}
     for name, length in lengths.items():
         if length != len(times):
             raise DataError(
@@ -124,10 +126,7 @@ def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType]) 
 
 def to_times(data: Any, name: str, measure: Measure) -> tuple[np.ndarray, pa.DataType]:
     """Event times as int64, and the type that window bounds have in results."""
-    if isinstance(data, np.ndarray) and data.dtype == np.int64 and data.ndim == 1:
-        column = Column(data, pa.int64())
-    else:
-        column = _column(data, name, None)
+    column = _column(data, name, None)
     type_ = column.type
     if not len(column):
         return np.empty(0, np.int64), pa.int64() if measure == INTEGER else pa.timestamp("us")
@@ -173,13 +172,15 @@ def conform(column: Column, type_: pa.DataType, name: str) -> Column:
         return Column(values, type_, np.zeros(len(column), bool))
     t = pa.types
     if t.is_integer(column.type) and t.is_integer(type_):
-        return Column(column.values, type_, column.valid)
+        return _in_range(Column(column.values, type_, column.valid), name)
     if t.is_floating(type_) and (t.is_floating(column.type) or t.is_integer(column.type)):
         return Column(column.values.astype(np.float64), type_, column.valid)
     if t.is_timestamp(type_) and t.is_timestamp(column.type) and bool(type_.tz) == bool(column.type.tz):
         return Column(column.values, type_, column.valid)
-    if (t.is_string(type_) and t.is_large_string(column.type)) or (t.is_decimal(type_) and t.is_decimal(column.type)):
-        return Column.of(column.to_arrow(), type_)
+    if _is_text(type_) and _is_text(column.type):
+        return Column(column.values, type_, column.valid)
+    if t.is_decimal(type_) and (t.is_decimal(column.type) or t.is_integer(column.type)):
+        return _column(column.to_pylist(), name, type_)
     raise DataError(
         f"column {name!r} held {type_} so far, and now {column.type}; cast it, or say what it is from the start: "
         f"operator(types={{{name!r}: 'double'}})"
@@ -202,28 +203,66 @@ def _as_mapping(data: Any) -> Mapping[str, Any]:
         twice = [n for n in names if names.count(n) > 1]
         if twice:
             raise DataError(f"the rows have the column {twice[0]!r} twice; rename one of them")
-        return {name: data[name].to_numpy() if data[name].dtype.kind in "if" else data[name] for name in data.columns}
+        return {name: data[name].to_numpy() if _is_plain(data[name]) else data[name] for name in data.columns}
     raise DataError(
         f"rows must come as a mapping of columns, an Arrow table or a pandas DataFrame; got {type(data).__name__}"
     )
 
 
 def _arrow(data: Any, name: str, type_: pa.DataType | None) -> pa.Array:
+    """A key column; of the type that is known for it, if one is."""
     try:
         if isinstance(data, pa.ChunkedArray):
-            return data.combine_chunks() if data.num_chunks != 1 else data.chunk(0)
-        return data if isinstance(data, pa.Array) else pa.array(data, type=type_)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+            array = data.combine_chunks() if data.num_chunks != 1 else data.chunk(0)
+        else:
+            array = data if isinstance(data, pa.Array) else pa.array(data, type=type_)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"column {name!r} cannot be read as one type: {error}") from error
+    if type_ is None or array.type == type_:
+        return array
+    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
+    return conform(_column(array, name, None), plain, name).to_arrow()
 
 
 def _column(data: Any, name: str, type_: pa.DataType | None) -> Column:
+    # Arrow would cast texts to numbers and numbers to texts; `conform` says what goes together.
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        type_ = None
     try:
         return Column.of(data, type_)
     except DataError as error:
         raise DataError(f"column {name!r}: {error}") from error
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"column {name!r} cannot be read as one type: {error}") from error
+
+
+def _in_range(column: Column, name: str) -> Column:
+    bits = column.type.bit_width
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    if pa.types.is_unsigned_integer(column.type):
+        low, high = 0, 2**bits - 1
+    wrong = np.flatnonzero(((column.values < low) | (column.values > high)) & column.mask)
+    if len(wrong):
+        raise DataError(
+            f"column {name!r} holds {column.type}; got {column.values[wrong[0]]} in row {wrong[0]}; say that it is "
+            f"larger from the start: operator(types={{{name!r}: 'bigint'}})"
+        )
+    return column
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+
+
+def _is_plain(series: Any) -> bool:
+    return isinstance(series.dtype, np.dtype) and series.dtype.kind in "if"
+
+
+def _length(data: Any, name: str) -> int:
+    try:
+        return len(data)
+    except TypeError as error:
+        raise DataError(f"column {name!r} must hold one value for each row; got {data!r}") from error
 
 
 def _picked(data: Any, index: np.ndarray) -> Any:

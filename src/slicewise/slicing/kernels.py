@@ -76,10 +76,12 @@ def enumerate_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.
     >>> enumerate_ranges(np.array([3, 7, 9]), np.array([4, 6, 9]))
     (array([0, 0, 2]), array([3, 4, 9]))
     """
+    if len(low) == 1:
+        positions = np.arange(low[0], high[0] + 1)
+        return np.zeros(len(positions), np.int64), positions
     counts = np.maximum(high - low + 1, 0)
     which = np.repeat(np.arange(len(counts)), counts)
-    starts = np.cumsum(counts) - counts
-    return which, low[which] + np.arange(len(which)) - starts[which]
+    return which, np.repeat(low - (np.cumsum(counts) - counts), counts) + np.arange(len(which))
 
 
 def order_by(key: np.ndarray, value: np.ndarray) -> np.ndarray | None:

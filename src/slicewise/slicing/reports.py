@@ -129,19 +129,22 @@ class Answers:
         if not len(found):
             return reported, []
         revision = np.zeros(len(found), np.int64)
+        change = np.full(len(found), INSERT)
         if len(changed) and found.known.any():
             reported, revision[found.known] = _revised(reported, found.take(found.known))
-        change = np.where(found.known, UPDATE, INSERT)
+            change[found.known] = UPDATE
         blocks = []
         for group, expansion in zip(self.plan.groups, self.reporter.queries_of, strict=True):
             mine, unit = _members(group, found.family, len(self.plan.windows))
             if mine is None:
                 continue
-            w = found if len(unit) == len(found) else found.take(mine)
-            row, query = expansion.apply(unit)
+            w, marks = found, (change, revision)
+            if len(unit) < len(found):
+                w, marks = found.take(mine), (change[mine], revision[mine])
             values = tuple(self.plan.monoids[m].lower(self._store(m).query(w.low, w.high)) for m in group.monoids)
-            block = Block((), query, w.start[row], w.end[row], change[mine][row], revision[mine][row], values)
-            blocks.append(self._finished(block, w.key[row], row, due=w.end[row], straight=expansion.single))
+            row, query = expansion.apply(unit)
+            block = Block((), query, w.start, w.end, *marks, values)
+            blocks.append(self._finished(block, w.key, row, due=w.end))
         return reported, blocks
 
     def sessions(
@@ -180,42 +183,32 @@ class Answers:
             w, places = now.take(shown), ready[shown]
             values = tuple(self._session_values(m, sessions, places) for m in group.monoids)
             row, query = np.tile(np.arange(len(w)), len(queries)), np.repeat(queries, len(w))
-            block = Block((), query, w.start[row], w.end[row], change[row], w.revision[row], values)
-            blocks.append(self._finished(block, w.key[row], row, due=w.end[row] + 1))
+            block = Block((), query, w.start, w.end, change, w.revision, values)
+            blocks.append(self._finished(block, w.key, row, due=w.end + 1))
         return reported, blocks
 
     def _retractions(self, gone: Table, queries: np.ndarray) -> list[Block]:
         if not len(gone):
             return []
         row, query = np.tile(np.arange(len(gone)), len(queries)), np.repeat(queries, len(gone))
-        change = np.full(len(row), RETRACT)
-        block = Block((), query, gone.start[row], gone.end[row], change, gone.revision[row] + 1, ())
-        return [self._finished(block, gone.key[row], row, due=gone.end[row] + 1)]
+        block = Block((), query, gone.start, gone.end, np.full(len(gone), RETRACT), gone.revision + 1, ())
+        return [self._finished(block, gone.key, row, due=gone.end + 1)]
 
-    def _finished(
-        self, block: Block, key: np.ndarray, row: np.ndarray, due: np.ndarray, *, straight: bool = False
-    ) -> Block:
-        """Fill in keys, give each result row its values, and leave out what a query added later must not report.
+    def _finished(self, block: Block, key: np.ndarray, row: np.ndarray | None, due: np.ndarray) -> Block:
+        """Repeat windows that several queries share, fill in keys, and leave out what a query must not report.
 
-        ``straight`` says that each row's values are already its own.
+        All of ``block`` but its queries is given per window; ``row`` says which window each result is about.
         """
-        kept: slice | np.ndarray = slice(None)
+        query, columns = block.query, (block.start, block.end, block.change, block.revision)
+        values = block.values
         if self.limited:
-            fits = (block.start >= self.since[block.query]) & (due > self.after[block.query])
-            kept, straight = np.flatnonzero(fits), False
-        elif straight:
-            keys = self.keys.decode(key)
-            return Block(keys, block.query, block.start, block.end, block.change, block.revision, block.values)
-        row = row[kept]
-        return Block(
-            self.keys.decode(key[kept]),
-            block.query[kept],
-            block.start[kept],
-            block.end[kept],
-            block.change[kept],
-            block.revision[kept],
-            tuple(v.take(row) for v in block.values),
-        )
+            row = np.arange(len(query)) if row is None else row
+            fits = (block.start[row] >= self.since[query]) & (due[row] > self.after[query])
+            row, query = row[fits], query[fits]
+        if row is not None:
+            key, columns = key[row], tuple(c[row] for c in columns)
+            values = tuple(v.take(row) for v in values)
+        return Block(self.keys.decode(key), query, *columns, values)
 
     def _store(self, monoid: int) -> Store:
         store = self._stores.get(monoid)
@@ -242,10 +235,13 @@ class _Expansion:
         self.offset = np.cumsum(self.counts) - self.counts
         self.single = bool((self.counts == 1).all())
 
-    def apply(self, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For windows of these units (families of a group), the row and the query of each result."""
+    def apply(self, unit: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """For windows of these units (families of a group) the window and the query of each result.
+
+        No window is repeated when each unit has one query: the windows are then None, for all of them in order.
+        """
         if self.single:
-            return np.arange(len(unit)), self.flat[unit]
+            return None, self.flat[unit]
         low = self.offset[unit]
         row, at = enumerate_ranges(low, low + self.counts[unit] - 1)
         return row, self.flat[at]

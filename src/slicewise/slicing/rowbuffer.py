@@ -130,8 +130,8 @@ class RowBuffer:
         ``types`` are those of columns that are known already.
         """
         columns = {name: self._column(name, types.get(name)) for name in self.workload.columns}
-        times = np.frombuffer(array("q", self.times), np.int64)
-        keys = [self._key_column(i, types.get(name)) for i, name in enumerate(self.workload.keys)]
+        times = self._time_column()
+        keys = [self._key_column(i, name, types.get(name)) for i, name in enumerate(self.workload.keys)]
         batch = Batch(times, self._time_type(), keys, columns, {ROWS: list(self.rows)})
         # Stretch of event time until the next look: as much as brings about a full buffer.
         if len(self.times) < FULL // 2:
@@ -149,8 +149,34 @@ class RowBuffer:
             return pa.int64()
         return pa.timestamp("us", "UTC" if self.zone else None)
 
-    def _key_column(self, place: int, type_: pa.DataType | None) -> pa.Array:
-        return pa.array([key[place] for key in self.keys], type_)
+    def _time_column(self) -> np.ndarray:
+        try:
+            return np.frombuffer(array("q", self.times), np.int64)
+        except TypeError as error:
+            # A number that is no integer got past the comparison with the next edge.
+            i = next(i for i, time in enumerate(self.times) if not isinstance(time, (int, np.integer)))
+            time = self.times[i]
+            self._leave_out(i)
+            raise DataError(
+                f"the time of a row must be an integer or a datetime; got {time!r}; it was left out"
+            ) from error
+
+    def _key_column(self, place: int, name: str, type_: pa.DataType | None) -> pa.Array:
+        values = [key[place] for key in self.keys]
+        try:
+            return pa.array(values, type_)
+        except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+            i, seen = _first_stranger(values, type_)
+            time = self.times[i]
+            self._leave_out(i)
+            known = str(type_) if type_ is not None else f"values like {seen!r}"
+            raise DataError(
+                f"key column {name!r} holds {known}; got {values[i]!r} in the row at time {time}; it was left out"
+            ) from error
+
+    def _leave_out(self, i: int) -> None:
+        for kept in (self.times, self.rows, *([self.keys] if self.workload.keys else [])):
+            del kept[i]
 
     def _column(self, name: str, type_: pa.DataType | None) -> Column:
         values = map(itemgetter(name), self.rows)
@@ -180,8 +206,7 @@ class RowBuffer:
                     seen = [value]
             except (KeyError, TypeError, IndexError, ValueError, OverflowError, pa.ArrowException) as error:
                 time = self.times[i]
-                for kept in (self.times, self.rows, *([self.keys] if self.workload.keys else [])):
-                    del kept[i]
+                self._leave_out(i)
                 raise DataError(self._complaint(name, time, row, seen, type_)) from error
 
     def _complaint(self, name: str, time: int, row: Any, seen: list[Any], type_: pa.DataType | None) -> str:
@@ -234,3 +259,16 @@ class RowBuffer:
         if len(found) != len(names):
             raise DataError(f"a key must have {len(names)} parts, {list(names)!r}; got {key!r}")
         return found
+
+
+def _first_stranger(values: list[Any], type_: pa.DataType | None) -> tuple[int, Any]:
+    """The place of the first value that does not go with those before it, and one of those."""
+    seen: list[Any] = []
+    for i, value in enumerate(values):
+        try:
+            pa.array([*seen, value], type_)
+        except (TypeError, ValueError, OverflowError, pa.ArrowException):
+            return i, *(seen or [None])
+        if value is not None and not seen:
+            seen = [value]
+    return len(values) - 1, *(seen or [None])

@@ -79,13 +79,13 @@ class AMTA(MonoidTree):
 
     @property
     def result_pair(self) -> tuple[Any, Any]:
-        """The partials of the first tree and of all others, R0 and R1."""
-        return self._r0, self._r1
+        """The aggregates of the first tree and of all others, R0 and R1."""
+        return self._shown(self._r0), self._shown(self._r1)
 
     @property
     def stack(self) -> list[Any]:
         """What R0 will be when the first element of each level has left, the lowest level on top, which is at the end."""
-        return list(self._stack)
+        return [self._lower(partial) for partial in self._stack]
 
     @property
     def local_nodes(self) -> int:
@@ -192,6 +192,11 @@ class AMTA(MonoidTree):
 
         Runtime complexity: O(1) amortised, 1 combine; O(log n) worst.
         """
+        leaves = self._levels[0]
+        if not leaves.first & 1 and leaves.first < leaves.last:  # every other time there is nothing to push
+            self._r0, self._result = self._stack.pop(), NOTHING
+            leaves.first += 1
+            return
         firsts = []
         for level in self._levels:
             first = level.first + 1
@@ -200,14 +205,14 @@ class AMTA(MonoidTree):
             firsts.append(first)
             if first & 1:
                 break
-        used_up = firsts[-1] & 1 == 0
         heads = self._heads(firsts, ahead=True)
-        if used_up:
+        if not firsts[-1] & 1:  # the first tree is used up
             self._renew(firsts, heads)
             return
-        stack, pushed = self._stack[:-1][-1:], []
-        for first, head in zip(reversed(firsts[:-1]), reversed(heads[:-1]), strict=True):
-            pushed.append(self._fold(head[1], pushed[-1] if pushed else stack[-1] if stack else NOTHING))
+        pushed, on = [], self._stack[-2] if len(self._stack) > 1 else NOTHING
+        for head in reversed(heads[:-1]):
+            on = self._fold(head[1], on)
+            pushed.append(on)
         self._r0 = self._stack.pop()
         self._stack += pushed
         self._forget(firsts, heads, above=False)
@@ -312,7 +317,7 @@ class AMTA(MonoidTree):
         from slicewise.testing.same import is_same
 
         super()._check()
-        drawn = self.levels()
+        drawn = self._pairs()
         for i, level in enumerate(self._levels[1:], start=1):
             below = self._levels[i - 1]
             # Invariant 3: the last pair of a level has no parent, all others have.

@@ -1,8 +1,8 @@
 """The contract of all sliding-window aggregators: insert at the back, evict from the front, query the whole.
 
 Every algorithm works on any :class:`~slicewise.aggregates.base.Aggregate` through its functions on single values
-(``lift``, ``combine``, ``lower``, ``identity`` and, where the algorithm asks for it, ``invert``), one file each, with the
-paper's citation on top and a :class:`FactCard`.
+(``lift``, ``combine``, ``lower``, ``identity`` and, where the algorithm asks for it, ``invert``), one file each, with
+the paper's citation on top and a :class:`FactCard`.
 """
 
 from __future__ import annotations
@@ -99,11 +99,14 @@ class SlidingWindow(ABC):
     def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
         """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns how many values left.
 
-        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The policy
-        must be monotone: once it fails for a prefix it fails for every longer one. If it raises, nothing has left.
+        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The
+        policy must be monotone: once it fails for a prefix it fails for every longer one. If it raises, nothing has
+        left.
 
         Runtime complexity: one by one, so O(k) calls of the policy and of ``combine`` for k values that leave.
         """
+        if not callable(policy):
+            raise QueryError(f"`policy` must be a function of (total, oldest); got {policy!r}")
         total, n, prefix = self.query(), 0, None
         for partial in self._oldest():
             prefix = self._combine(prefix, partial) if n else partial
@@ -191,7 +194,8 @@ def need_subtraction(algorithm: str, aggregate: Aggregate, instead: str) -> None
     """An algorithm that takes old values out of a running total needs ``invert``, and the order not to matter."""
     if not aggregate.invertible:
         raise AggregateError(
-            f"`{algorithm}` cannot run `{aggregate.name}`: it has no inverse to take old values out of a total; {instead}"
+            f"`{algorithm}` cannot run `{aggregate.name}`: it has no inverse to take old values out of a total; "
+            f"{instead}"
         )
     if not aggregate.commutative:
         raise AggregateError(

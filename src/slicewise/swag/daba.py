@@ -30,11 +30,11 @@ class DABA(SlidingWindow):
     work (*flip*); then L, R and A move on together if L has met R (*shift*), or one node on either side of the part in
     the middle gets its final aggregate, and L and A close in (*shrink*, three combines).
 
-    Here ``a`` to ``e`` come in; bars stand for the pointers, ``aggregates`` below the values. After ``d`` the front
-    stack is as long as the back stack; ``e`` makes the latter longer: flip, then shrink::
+    Here ``d`` comes in behind ``a``, ``b`` and ``c``, with which the stacks were as good as equally long: flip, then
+    shrink. ``e`` is the next, and shrinks again; ``abcd`` to ``d`` are now what a flip of the front stack would give::
 
-        F a b LRAB c d E        ->   F a L b R c d A e B E
-          ab b     c cd                abcde b  c cd  e
+        F a  b LRAB c E     ->   F a L b R c A d B E     ->   F a    b LRA c  d B e E
+          ab b      c              abcd  b   c   d              abcd bcd   cd d   e
 
     Parameters
     ----------
@@ -47,9 +47,12 @@ class DABA(SlidingWindow):
     --------
     >>> from slicewise.aggregates import concat
     >>> window = DABA(concat())
-    >>> window.insert_many("abcde")
-    >>> window.query()
-    'abcde'
+    >>> window.insert_many("abcd")
+    >>> [window._aggregates[i] for i in range(4)]
+    ['abcd', 'b', 'c', 'd']
+    >>> window.insert("e")
+    >>> [window._aggregates[i] for i in range(5)], window.query()
+    (['abcd', 'bcd', 'cd', 'd', 'e'], 'abcde')
     >>> window.evict(2)
     >>> window.insert("f")
     >>> window.query()

@@ -392,7 +392,8 @@ class FlatFAT(SlidingWindow):
         """
         if last is not None:
             self._check_last(last)
-            return self._lower(self._since(self._find(last)))
+            if last < self._size:
+                return self._lower(self._since(self._find(last)))
         if not self._size:
             return self._lower(self.aggregate.identity)
         if self.aggregate.commutative or not self._is_inverted():

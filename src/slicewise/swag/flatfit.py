@@ -1,7 +1,7 @@
 """FlatFIT: remember how far each answer reached, and skip ahead that far the next time.
 
-A. U. Shein, P. K. Chrysanthis, A. Labrinidis: "FlatFIT: Accelerated incremental sliding-window aggregation for real-time
-analytics", SSDBM 2017 (Flat and Fast Index Traverser). An interpretation from its description and analysis in
+A. U. Shein, P. K. Chrysanthis, A. Labrinidis: "FlatFIT: Accelerated incremental sliding-window aggregation for
+real-time analytics", SSDBM 2017 (Flat and Fast Index Traverser). An interpretation from its description and analysis in
 SlickDeque (EDBT 2018).
 """
 
@@ -20,9 +20,9 @@ __all__ = ["FlatFIT"]
 class FlatFIT(SlidingWindow):
     """Two circular arrays: ``partials[i]`` is the aggregate from value ``i`` up to, not including, ``pointers[i]``.
 
-    A value comes in with a pointer to the next. A query follows the pointers from the start of its range to the back and
-    folds what it found there from right to left; on the way every place that was visited learns the aggregate from it
-    to the back::
+    A value comes in with a pointer to the next. A query follows the pointers from the start of its range to the back
+    and folds what it found there from right to left; on the way every place that was visited learns the aggregate
+    from it to the back::
 
         position           0      1      2      3
         insert a, b, c     a->1   b->2   c->3

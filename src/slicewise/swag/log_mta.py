@@ -86,44 +86,43 @@ class LogMTA(MonoidTree):
         """
         partial = self._lift(value)
         self._make_room()
-        # From the leaves up: the value of the last element of each level, and at which levels it is a new one.
-        carried, lasts, new = partial, [], 0
+        # From the leaves up, the new value of the last element of each level. The lowest `new` levels start a pair with it,
+        # the next one completes a pair, those above have it in place of the old one.
+        carried, lasts, new = partial, [], -1
         for level in self._levels:
             lasts.append(carried)
-            if new == len(lasts) - 1 and len(level.tail) == 2:
-                new += 1  # a pair of its own, whose parent is as new as itself
-            else:
-                left = self._left_of_last(len(lasts) - 1, joined=new == len(lasts) - 1)
-                carried = self._fold(left, carried)
-        grown = NOTHING
-        if self._levels and new == len(self._levels):
-            grown = self._total()
-        self._apply(lasts, new, grown, partial)
+            if new < 0 and len(level.tail) == 2:
+                continue
+            if new < 0 or (len(level.tail) == 2 and level.first < level.last):
+                carried = self._combine(level.tail[0], carried)
+            if new < 0:
+                new = len(lasts) - 1
+        if new < 0:
+            self._grow(lasts, partial)
+        else:
+            self._climb(lasts, new)
         self._inserted += 1
         self._layers.pending += 1
         self._result = NOTHING
 
-    def _left_of_last(self, i: int, *, joined: bool) -> Any:
-        """The left sibling of the last element of a level, where it lives; ``joined`` when it is about to join."""
-        level = self._levels[i]
-        last = level.last + joined
-        return level.tail[0] if last & 1 and level.first < last else NOTHING
+    def _climb(self, lasts: list[Any], new: int) -> None:
+        for i in range(new):
+            self._start_pair(i, lasts[i])
+        level = self._levels[new]
+        level.tail.append(lasts[new])
+        level.last += 1
+        for i in range(new + 1, len(lasts)):
+            self._levels[i].tail[-1] = lasts[i]
 
-    def _apply(self, lasts: list[Any], new: int, grown: Any, partial: Any) -> None:
-        below = self._levels[-1].tail_number if self._levels else 0
-        for i, value in enumerate(lasts):
-            level = self._levels[i]
-            if i < new:
-                self._start_pair(i, value)
-            elif i == new:
-                level.tail.append(value)
-                level.last += 1
-            else:
-                level.tail[-1] = value
+    def _grow(self, lasts: list[Any], partial: Any) -> None:
+        """Put a new root on top, since all levels start a pair."""
         if not lasts:
             self._start_leaves(partial)
-        elif grown is not NOTHING:
-            self._start_level(below, [grown, lasts[-1]])
+            return
+        left, below = self._total(), self._levels[-1].tail_number
+        for i, value in enumerate(lasts):
+            self._start_pair(i, value)
+        self._start_level(below, [left, lasts[-1]])
 
     def _total(self) -> Any:
         if self._result is NOTHING:
@@ -206,7 +205,7 @@ class LogMTA(MonoidTree):
 
         super()._check()
         assert len(self._levels) < 2 or self._levels[-1].first < self._levels[-1].last
-        drawn = self.levels()
+        drawn = self._pairs()
         for i, level in enumerate(self._levels[1:], start=1):
             below = self._levels[i - 1]
             assert level.first == below.head_number + level.shift

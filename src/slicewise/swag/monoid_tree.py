@@ -196,14 +196,20 @@ class MonoidTree(SlidingWindow):
         self._layers.store.close()
 
     def levels(self) -> list[list[tuple[Any, Any]]]:
-        """The pairs of each level queue, leaves first, as the paper draws them; for small windows.
+        """The pairs of each level queue, leaves first and lowered, as the paper draws them; for small windows.
 
         Runtime complexity: O(n).
         """
+        return [[(self._shown(a), self._shown(b)) for a, b in level] for level in self._pairs()]
+
+    def _pairs(self) -> list[list[tuple[Any, Any]]]:
         return [
             [self._as_drawn(level, number, self._pair(i, number)) for number in _numbers(level)]
             for i, level in enumerate(self._levels)
         ]
+
+    def _shown(self, partial: Any) -> Any:
+        return partial if partial is NOTHING else self._lower(partial)
 
     @property
     def local_nodes(self) -> int:

@@ -1,6 +1,7 @@
 """ReactiveAggregator: FlatFAT that waits: inserts and evictions are gathered, and the tree is updated when it is asked.
 
-K. Tangwongsan, M. Hirzel, S. Schneider, K.-L. Wu: "General incremental sliding-window aggregation", PVLDB 2015, section 5.
+K. Tangwongsan, M. Hirzel, S. Schneider, K.-L. Wu: "General incremental sliding-window aggregation", PVLDB 2015,
+section 5.
 """
 
 from __future__ import annotations

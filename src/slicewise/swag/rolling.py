@@ -1,5 +1,5 @@
-"""Batches: windows over whole arrays of numbers, in NumPy. What the structures compute one by one, :func:`roll` computes
-in a few passes, and :func:`batch_of` hands arrays over to ``insert_many``.
+"""Batches: windows over whole arrays of numbers, in NumPy. What the structures compute one by one, :func:`roll`
+computes in a few passes, and :func:`batch_of` hands arrays over to ``insert_many``.
 
 Beside the algorithms: it imports the aggregates only.
 """
@@ -75,7 +75,7 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     >>> roll([6, 5, 0, 1, 3, 4, 2, 7], 3, Max())
     array([6, 6, 6, 5, 3, 4, 4, 7])
     >>> roll(np.array([6, 5, 0, 1, 3, 4, 2, 7]), [3, 5], Sum())
-    [array([ 6, 11, 11,  6,  4,  8,  9, 13]), array([ 6, 11, 12, 12, 15, 13, 10, 17])]
+    [array([ 6, 11, 11,  6,  4,  8,  9, 13]), array([ 6, 11, 11, 12, 15, 13, 10, 17])]
     >>> roll([1.0, 5.0, 3.0], 2, StdDev())
     masked_array(data=[--, 2.8284271247461903, 1.4142135623730951],
                  mask=[ True, False, False],
@@ -89,8 +89,8 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     monoid = aggregate.bind(column.type)
     if isinstance(monoid, ObjectMonoid):
         raise AggregateError(
-            f"`roll` needs an aggregate that works on arrays of numbers; got `{aggregate.name}` of {column.type}: slide "
-            "a window such as TwoStacks over the values instead"
+            f"`roll` needs an aggregate that works on arrays of numbers; got `{aggregate.name}` of {column.type}: "
+            "slide a window such as TwoStacks over the values instead"
         )
     lifted = monoid.lift([column], np.arange(len(column)))
     if aggregate.invertible and monoid.exact:

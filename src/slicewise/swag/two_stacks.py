@@ -1,7 +1,7 @@
 """TwoStacks: a queue made of two stacks, each of which knows its own aggregate.
 
-K. Tangwongsan, M. Hirzel, S. Schneider: "Low-latency sliding-window aggregation in worst-case constant time", DEBS 2017,
-where it is the baseline; the trick itself is folklore of functional programming.
+K. Tangwongsan, M. Hirzel, S. Schneider: "Low-latency sliding-window aggregation in worst-case constant time", DEBS
+2017, where it is the baseline; the trick itself is folklore of functional programming.
 """
 
 from __future__ import annotations
