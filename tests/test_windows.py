@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.amounts import INTEGER, ROWS, TIME, Amount, Measure, rows, units
 from slicewise.errors import QueryError
-from slicewise.windows import Context, Landmark, Policy, Sliding, Window
+from slicewise.windows import Context, Landmark, Sliding, Window
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from slicewise.errors import DataError
 
-__all__ = ["Column", "is_integral", "physical_dtype"]
+__all__ = ["Column", "arrow_of", "is_integral", "physical_dtype"]
 
 #: NumPy arrays of these dtypes are columns as they are.
 _OWN_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
@@ -122,10 +122,7 @@ class Column:
         if isinstance(data, (pa.Array, pa.ChunkedArray)):
             array = data if type is None or data.type == type else data.cast(type)
         else:
-            # pandas marks nulls by NaN in float columns: Arrow must not read them so, since NaN is a value here. Among
-            # Python objects (texts) it can be nothing but a null.
-            texts = hasattr(data, "iloc") and data.dtype == object
-            array = pa.array(data, type=type, from_pandas=texts)
+            array = arrow_of(data, type)
         return cls._of_arrow(array)
 
     @classmethod
@@ -184,6 +181,24 @@ class Column:
                 return self.values.tolist()
             return [v if ok else None for v, ok in zip(self.values.tolist(), self.valid.tolist(), strict=True)]
         return self.to_arrow().to_pylist()
+
+
+def arrow_of(data: Any, type_: pa.DataType | None = None) -> pa.Array:
+    """An Arrow array from a list, a NumPy array or a pandas column, of the given type where there is one.
+
+    >>> arrow_of([1, 2.5], pa.int64())
+    Traceback (most recent call last):
+    pyarrow.lib.ArrowInvalid: Float value 2.500000 was truncated converting to int64
+    """
+    # pandas marks nulls by NaN in float columns: Arrow must not read them so, since NaN is a value here. Among Python
+    # objects (texts) it can be nothing but a null.
+    texts = hasattr(data, "iloc") and data.dtype == object
+    if type_ is not None and pa.types.is_integer(type_) and not isinstance(data, np.ndarray):
+        # Told to make integers of Python numbers, Arrow cuts their fractions off without a word; its cast does not.
+        found = pa.array(data, from_pandas=texts)
+        if pa.types.is_floating(found.type) or pa.types.is_decimal(found.type):
+            return found.cast(type_)
+    return pa.array(data, type=type_, from_pandas=texts)
 
 
 def _as_microseconds(array: pa.Array) -> tuple[pa.Array, pa.DataType]:

@@ -6,7 +6,7 @@ A leaf: it knows columns, not how they were computed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,13 +82,21 @@ class ResultSchema:
         fixed.append(("revision", pa.int32()))
         return pa.schema([*keys, *fixed, *self.column_types.items()])
 
+    def joined(self, other: ResultSchema) -> tuple[ResultSchema, np.ndarray]:
+        """A schema for the results of both, and for each query of the other one its position there."""
+        queries = list(dict.fromkeys([*self.queries, *other.queries]))
+        places = np.array([queries.index(query) for query in other.queries], np.int64)
+        types = {**other.column_types, **self.column_types}
+        return replace(self, queries=tuple(queries), column_types=types), places
+
 
 @dataclass(frozen=True, eq=False)
 class Block:
     """Results of queries that compute the same aggregates, whatever they call them: one array per column.
 
     ``query`` holds positions in the schema's queries; ``values`` one column per aggregate, in the queries' order, or
-    nothing for retractions.
+    nothing for retractions. ``times`` are the event times of the first and last row of windows whose bounds are not
+    event times.
     """
 
     keys: tuple[Column, ...]
@@ -98,6 +106,7 @@ class Block:
     change: np.ndarray
     revision: np.ndarray
     values: tuple[Column, ...]
+    times: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return len(self.query)
@@ -132,7 +141,12 @@ class Results:
             return other
         if not other.blocks:
             return self
-        return Results(self.schema or other.schema, [*self.blocks, *other.blocks])
+        mine, theirs, blocks = self.schema, other.schema, other.blocks
+        if mine is not None and theirs is not None and mine is not theirs:
+            # Queries came or went between the two: positions are those of different workloads.
+            mine, places = mine.joined(theirs)
+            blocks = [replace(b, query=places[b.query]) for b in blocks]
+        return Results(mine or theirs, [*self.blocks, *blocks])
 
     def __repr__(self) -> str:
         return f"Results({len(self)} rows)"
@@ -156,24 +170,37 @@ class Results:
         """One row per key, query and window, with the columns that a DataFrame of the same workload has."""
         if self.schema is None:
             return pa.table({})
-        schema = self.schema.arrow()
-        return pa.concat_tables([self._table(b, self.schema, schema) for b in self.blocks] or [schema.empty_table()])
+        said = self._typed(self.schema)
+        schema = said.arrow()
+        return pa.concat_tables([self._table(b, said, schema) for b in self.blocks] or [schema.empty_table()])
 
     def to_pandas(self) -> Any:
         """:meth:`to_arrow` as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
+    def _typed(self, said: ResultSchema) -> ResultSchema:
+        """The schema with the types of columns that only their values tell."""
+        unknown = [name for name, type_ in said.column_types.items() if pa.types.is_null(type_)]
+        if not unknown:
+            return said
+        rows = list(self)
+        found = {name: pa.array([row.values.get(name) for row in rows]).type for name in unknown}
+        return replace(said, column_types={**said.column_types, **found})
+
     @staticmethod
     def _table(block: Block, said: ResultSchema, schema: pa.Schema) -> pa.Table:
         names = np.array([name for name, _ in said.queries], object)
         window = schema.field("window").type
-        ends = pa.array(block.end, mask=block.end == OPEN_END)
-        bounds = [pa.array(block.start).cast(said.time_type), ends.cast(said.time_type)]
+        first, last = (block.start, block.end) if block.times is None else block.times
+        bounds = [pa.array(b, mask=b == OPEN_END).cast(said.time_type) for b in (first, last)]
         span = schema.field("span").type
         data: dict[str, pa.Array] = {n: k.to_arrow() for n, k in zip(said.key_names, block.keys, strict=True)}
         data["query"] = pa.array(names[block.query], pa.string())
         data["window"] = pa.StructArray.from_arrays(bounds, fields=list(window))
         data["span"] = pa.nulls(len(block), span)
+        if block.times is not None:
+            own = [pa.array(b, mask=b == OPEN_END).cast(pa.float64()) for b in (block.start, block.end)]
+            data["span"] = pa.StructArray.from_arrays(own, fields=list(span))
         data["change"] = pa.array(np.array(CHANGES, object)[block.change], pa.string())
         data["revision"] = pa.array(block.revision, pa.int32())
         for name, type_ in said.column_types.items():

@@ -77,6 +77,11 @@ class Window:
         """What the window's bounds are counted in."""
         return self.measures[0]
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that must be read to know where windows lie."""
+        return tuple(m.column for m in self.measures if m.column is not None)
+
 
 @dataclass(frozen=True, repr=False)
 class Sliding(Window):

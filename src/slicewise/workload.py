@@ -142,6 +142,7 @@ class Workload:
     def columns(self) -> tuple[str, ...]:
         """The columns that the workload reads, besides time and keys."""
         found = [c for q in self.queries for a in q.aggregates.values() for c in a.columns]
+        found += [c for q in self.queries for c in q.window.reads]
         return tuple(dict.fromkeys([*found, *self.order]))
 
     def explain(self, *, ordered: bool = False) -> str:

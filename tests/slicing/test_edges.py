@@ -107,8 +107,10 @@ def test_few_rows_and_many_edges_are_not_listed(n, monkeypatch):
 @given(no_landmarks, horizons)
 def test_before_the_horizon_only_begins_of_open_windows_are_needed(windows, horizon):
     needed = sorted({*(e for e in edges_of(windows) if e > horizon), *open_starts_of(windows, horizon)})
-    found = edges_for(*windows).needed_cells(TIMES, horizon)
-    assert found.tolist() == [floor(needed, t) for t in TIMES.tolist()]
+    edges = edges_for(*windows)
+    assert edges.needed_cells(TIMES, horizon).tolist() == [floor(needed, t) for t in TIMES.tolist()]
+    for t in (-NEAR, horizon - 1, horizon, horizon + 1):
+        assert edges.needed_after(t, horizon) == min((e for e in needed if e > t), default=NEVER)
 
 
 @settings(max_examples=100, deadline=None)

@@ -122,11 +122,12 @@ def test_a_late_tuple_within_the_lateness_updates_the_result():
 
 
 def test_a_late_tuple_updates_every_window_that_holds_it_and_was_reported():
-    #  time   0    5    10   15   20
-    #  w-5  --[---------)               reported, updated
-    #  w0     [-------------------)     reported, updated
-    #  w5          [--------------------)   not reported yet: the row simply counts
-    #                 late          wm=15
+    #  time   -10  -5   0    5    10   15   20
+    #         [--------------)                    reported, and not touched
+    #              [--------------)               reported, updated
+    #                   [--------------)          reported, updated
+    #                        [--------------)     not reported yet: the row simply counts
+    #                           late   wm=15
     op = lateness_of_20(sw.sliding(15, every=5), n=sw.count())
     op.process_batch({"t": [1, 7, 12]})
     assert said(op.advance(15)) == [
@@ -240,6 +241,16 @@ def test_begins_are_enough_for_twenty_windows_at_once():
         most = max(most, op.stats().slices)
         assert most <= active(windows, t) == 20
     assert most > 1
+
+
+def test_a_slice_lies_between_the_edges_that_are_left():
+    #  sliding(10, every=3) at 30: of the windows that have begun, those that begin at 21, 24, 27 and 30 are open
+    #  time     21   24   27 28    30
+    #  rows               x                  28 ends a window that is over, and cuts nothing any more
+    op = sw.Workload("t").query("q", sw.sliding(10, every=3), n=sw.count()).operator()
+    op.process(27, {})
+    op.advance(30)
+    assert spans(op) == [(27, 30, 1)]
 
 
 def test_with_lateness_ends_are_cut_too():

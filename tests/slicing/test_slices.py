@@ -14,6 +14,8 @@ from slicewise.slicing.edges import Edges
 from slicewise.slicing.periodic import NEVER, PeriodicWindows
 from slicewise.slicing.slices import Slices
 from tests.slicing.families import NEAR, mixes
+from tests.slicing.running import TYPES, run_operator
+from tests.slicing.strategies import steps, workloads
 
 #: The list of its rows exposes everything lost, doubled or moved; the sum is columnar.
 MONOIDS = (sw.collect_list("id").bind(pa.int64()), sw.sum("id").bind(pa.int64()))
@@ -152,3 +154,26 @@ def test_reported_slices_are_fresh_no_more():
     assert slices.fresh.tolist() == [1, 1]
     assert slices.reported().fresh.tolist() == [0, 0]
     assert slices.fresh.tolist() == [1, 1]
+
+
+# -- in an operator
+
+
+def checked(op):
+    """The operator, after a look at its slices: the invariants hold, and slices lie between edges, side by side."""
+    if op._engine is None:
+        return op
+    op._engine._check()
+    table = op.slices().to_pylist()
+    for s in table:
+        assert s["start"] is None or s["start"] <= s["first"]
+        assert s["first"] <= s["last"]
+        assert s["end"] is None or s["last"] < s["end"]
+        assert s["rows"] > 0
+    return op
+
+
+@settings(max_examples=100, deadline=None)
+@given(workloads(), steps())
+def test_an_operators_slices_keep_their_invariants(workload, epochs):
+    run_operator(workload.operator(types=TYPES), epochs, between=checked)

@@ -16,6 +16,7 @@ from slicewise.swag.base import EmptyWindowError
 from slicewise.swag.log_mta import LogMTA
 from slicewise.swag.monoid_tree import NOTHING
 from slicewise.swag.stores import MemoryStore
+from slicewise.swag.stores.base import STATE
 
 BOTH = pytest.mark.parametrize("algorithm", [LogMTA, AMTA])
 
@@ -282,7 +283,8 @@ class Window(RuleBasedStateMachine):
     @rule()
     def sweep(self):
         self.window.sweep()
-        assert len(self.store) <= len(self.values) + 1
+        pairs = {(i, n) for i, v in enumerate(self.window._levels) for n in range(v.head_number, v.tail_number)}
+        assert set(self.store._values) <= {STATE, *pairs}
 
     @invariant()
     def same(self):
@@ -330,9 +332,7 @@ def test_policy_over_several_dimensions(algorithm):
 
         left = window.enforce(too_old)
         expected = 0
-        while expected < len(values) and (
-            len(values) - expected - 1 >= 20 or sum(values[expected + 1 :]) > 100
-        ):
+        while expected < len(values) and (len(values) - expected - 1 >= 20 or sum(values[expected + 1 :]) > 100):
             expected += 1
         del values[:expected]
         assert left == expected
@@ -352,7 +352,7 @@ def test_policy_of_listing_1_keeps_the_last_hour(algorithm):
 
 
 @BOTH
-@pytest.mark.parametrize("fails_at", range(8))
+@pytest.mark.parametrize("fails_at", range(7))
 def test_policy_that_raises_leaves_the_window_unchanged(algorithm, fails_at):
     window = algorithm(sw.collect_list(), buffer=5)
     window.insert_many(range(100))
@@ -428,11 +428,17 @@ class Brittle(sw.Aggregate):
 
 @BOTH
 def test_combine_that_raises_leaves_the_window_unchanged(algorithm):
-    calls = [lambda w: w.insert(1), lambda w: w.evict(), lambda w: w.evict(3), lambda w: w.evict(11), lambda w: w.query()]
+    calls = [
+        lambda w: w.insert(1),
+        lambda w: w.evict(),
+        lambda w: w.evict(3),
+        lambda w: w.evict(11),
+        lambda w: w.query(),
+    ]
     for n in [*range(1, 40), 63, 64, 65]:
         for gone in range(0, n, 3):
             for call in calls[: 2 if n - gone < 12 else 5]:
-                for good_for in range(0, 4):
+                for good_for in range(4):
                     Brittle.good_for = 10**9
                     window = algorithm(Brittle())
                     window.insert_many(range(n))
@@ -465,12 +471,11 @@ def test_amta_costs_four_combines_per_slide_amortised_and_a_few_per_level_worst(
         levels = ceil(log2(size + 1)) + 1
         assert len(window.levels()) <= levels
         # R1 and, for every other value, a parent; for every fourth, a grandparent; and so on: 1 + 1/2 + 1/4 + ...
-        assert insert.total <= 2 * slides + 4 * levels
-        assert evict.total <= 1.1 * slides + 4 * levels
-        assert query.total <= slides
-        assert insert.total + evict.total + query.total <= 4 * slides + 8 * levels
+        assert insert.total <= 2.13 * slides
+        assert evict.total <= 1.01 * slides
+        assert insert.total + evict.total + query.total <= 4.01 * slides
         assert insert.worst <= 2 * levels + 1
-        assert evict.worst <= 3 * levels
+        assert evict.worst <= 2 * levels + 1
         assert query.worst <= 1
 
 
@@ -534,82 +539,62 @@ def test_a_long_stream_through_a_small_window_does_not_grow_levels(algorithm):
     assert most <= 5
 
 
-@pytest.fixture(scope="module", params=[LogMTA, AMTA])
-def million(request):
-    """A window of 2**20 values on a store, and the most nodes that were local on the way."""
-    aggregate, store = Counted(), CountedStore()
-    window = request.param(aggregate, store=store, buffer=512, ahead=64)
-    local = {}
-    for i in range(1 << 20):
+# -- a window of 2**20 values
+
+MILLION = 1 << 20
+
+
+@BOTH
+def test_a_million_values_need_a_few_local_nodes_per_level_and_a_cut_touches_no_more(algorithm):
+    store, most = CountedStore(), {}
+    window = algorithm(Counted(), store=store, buffer=512, ahead=64)
+    for i in range(MILLION):
         window.insert(i)
         if i & 1023 == 1000:
-            local[i + 1] = window.local_nodes
-    return window, aggregate, store, local
-
-
-@pytest.mark.parametrize("stays", [1, 2, 1000, 1 << 10, (1 << 19) + 1, (1 << 20) - 30])
-def test_a_cut_of_a_million_touches_a_few_nodes_per_level(million, stays):
-    window, aggregate, store, _ = million
-    # The cut is made on a second window over the same pairs, so that the million is there for the next one.
+            most[i + 1] = window.local_nodes
+    for n, nodes in most.items():
+        # The buffer has 512 pairs and what one insertion may add; each level its two ends and, in AMTA, the stack.
+        assert nodes <= 2 * 512 + 8 * (log2(n) + 1), n
     window.flush()
+    assert len(store) > MILLION - 100
+
+    # Each cut is made on another window over the same pairs, so that the million is there for the next one.
+    for stays in (1, 2, 1000, 1 << 10, (1 << 19) + 1, MILLION - 30):
+        cut_by_count(algorithm, store, stays)
+    for stays in (0, 1, 2, 1000, (1 << 19) + 1, MILLION - 30, MILLION - 1, MILLION):
+        cut_by_policy(algorithm, store, stays)
+    for i in range(10_000):
+        window.insert(MILLION + i)
+        window.evict()
+        if i % 1000 == 0:
+            assert window.local_nodes <= 2 * 512 + (8 + 2 * 64) * len(window._levels)
+
+
+def cut_by_count(algorithm, store, stays):
     aggregate = Counted()
-    again = type(window)(aggregate, store=store, buffer=512, ahead=64)
-    levels = len(again._levels)
-    n = len(again)
-    store.reads = store.trips = aggregate.calls = 0
-    again.evict(n - stays)
-    assert again.query() == (1 << 20) - 1
+    window = algorithm(aggregate, store=store, buffer=512, ahead=64)
+    levels = len(window._levels)
+    store.reads = store.trips = 0
+    window.evict(MILLION - stays)
+    assert window.query() == MILLION - 1
     assert store.trips <= 1
     assert store.reads <= levels
     assert aggregate.calls <= 3 * levels
 
 
-@pytest.mark.parametrize("stays", [0, 1, 2, 1000, (1 << 19) + 1, (1 << 20) - 30, (1 << 20) - 1, 1 << 20])
-def test_a_policy_finds_a_cut_of_a_million_in_a_few_calls_per_level(million, stays):
-    window, aggregate, store, _ = million
-    window.flush()
+def cut_by_policy(algorithm, store, stays):
     aggregate = Counted()
-    again = type(window)(aggregate, store=store, buffer=512, ahead=64)
-    levels = len(again._levels)
-    asked = []
+    window = algorithm(aggregate, store=store, buffer=512, ahead=64)
+    levels, asked = len(window._levels), []
 
     def policy(total, oldest):
         asked.append(oldest)
-        return oldest < (1 << 20) - stays
+        return oldest < MILLION - stays
 
-    store.reads = aggregate.calls = 0
-    assert again.enforce(policy) == (1 << 20) - stays
-    assert len(asked) <= (levels + 1 if type(window) is LogMTA else 3 * levels)
+    store.reads = 0
+    assert window.enforce(policy) == MILLION - stays
+    # LogMTA walks down from the root; AMTA climbs from the front, so that evicting one value takes two calls.
+    assert len(asked) <= (levels + 1 if algorithm is LogMTA else 3 * levels)
+    assert algorithm is LogMTA or stays != MILLION - 1 or len(asked) == 2
     assert store.reads <= 4 * levels
     assert aggregate.calls <= 6 * levels
-
-
-def test_a_policy_that_evicts_one_value_is_asked_twice_by_amta(million):
-    window, *_ = million
-    if type(window) is not AMTA:
-        pytest.skip("LogMTA walks down from the root whatever leaves")
-    asked = []
-
-    def policy(total, oldest):
-        asked.append(oldest)
-        return oldest < window._evicted + 1
-
-    assert window.enforce(policy) == 1
-    assert len(asked) == 2
-
-
-def test_local_memory_is_logarithmic_while_the_window_grows_to_a_million(million):
-    window, _, store, local = million
-    for n, nodes in local.items():
-        # The buffer has 512 pairs and what one insertion may add; each level its two ends and, in AMTA, the stack.
-        assert nodes <= 2 * 512 + 8 * (log2(n) + 1), n
-    assert len(store) > 1_000_000
-
-
-def test_local_memory_stays_logarithmic_while_a_large_window_slides(million):
-    window, _, _, _ = million
-    for i in range(20_000):
-        window.insert((1 << 20) + i)
-        window.evict()
-        if i % 1000 == 0:
-            assert window.local_nodes <= 2 * 512 + (8 + 2 * 64) * len(window._levels)

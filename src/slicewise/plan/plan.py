@@ -17,9 +17,11 @@ from slicewise.results import ResultSchema
 from slicewise.windows import Context, Session, Window
 from slicewise.workload import Workload
 
-__all__ = ["Group", "Plan", "check_runnable", "plan_for"]
+__all__ = ["Group", "Plan", "check_runnable", "is_periodic", "needs_rows", "plan_for"]
 
 STORE_NAMES = ("lazy", "eager", "prefix")
+#: Bounds of windows are computed in 64 bits, with room to add and subtract them.
+LARGEST = 2**60
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +37,15 @@ class Group:
         workload.
     sessions
         For each session gap (as position among the plan's gaps) the queries over it.
+    context
+        For each context-aware window (as position among the plan's) the queries over it.
     """
 
     monoids: tuple[int, ...]
     families: np.ndarray
     family_queries: tuple[np.ndarray, ...]
     sessions: Mapping[int, np.ndarray]
+    context: Mapping[int, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +60,12 @@ class Plan:
         The different context-free windows of all queries.
     gaps
         The different session gaps, ascending.
+    context
+        The different windows that only rows in order can tell: counts, other measures, punctuations, user code.
     recomputed
         Positions of the monoids that are computed again from stored tuples when rows come out of order.
+    column_types
+        The columns that the workload reads besides time and keys.
     tuple_types
         The columns of stored tuples: all that any aggregate reads, so that slices can be cut anew from them.
     """
@@ -69,22 +78,23 @@ class Plan:
     stores: tuple[Decision, ...]
     windows: tuple[Window, ...]
     gaps: tuple[int, ...]
+    context: tuple[Window, ...]
     groups: tuple[Group, ...]
     keeps_tuples: Decision
     recomputed: tuple[int, ...]
     tuple_types: Mapping[str, pa.DataType]
+    column_types: Mapping[str, pa.DataType]
     schema: ResultSchema
 
 
 def check_runnable(workload: Workload) -> None:
     """Refuse windows that the engine cannot run."""
     for query in workload.queries:
-        window = query.window
-        fits = window.context in (Context.FREE, Context.SESSION) and set(window.measures) <= {TIME, INTEGER}
-        if not fits:
+        kinds = {m.kind for m in query.window.measures}
+        if len(kinds) > 1 and "units" in kinds:
             raise QueryError(
-                f"query {query.name!r}: {window!r} can be explained but not run yet; this version runs windows on "
-                "event time (tumbling, sliding, cumulative, landmark, between) and sessions"
+                f"query {query.name!r}: {query.window!r} mixes units with another measure, which is not run yet; give "
+                "`length` and `every` in the same units"
             )
 
 
@@ -113,7 +123,8 @@ def plan_for(
     for monoid in monoids:
         monoid.set_time_type(time_type)
     stores = tuple(_store(m, c, store) for m in monoids)
-    windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.context is Context.FREE))
+    windows = tuple(dict.fromkeys(q.window for q in workload.queries if is_periodic(q.window)))
+    context = tuple(dict.fromkeys(q.window for q in workload.queries if needs_rows(q.window)))
     gaps = tuple(sorted({int(q.window.gap.size) for q in workload.queries if isinstance(q.window, Session)}))
     recomputed = tuple(i for i, m in enumerate(monoids) if needs_tuples(AggregateTraits.of(m.aggregate), c))
     return Plan(
@@ -125,10 +136,12 @@ def plan_for(
         stores=stores,
         windows=windows,
         gaps=gaps,
-        groups=_groups(workload, aggregates, windows, gaps),
+        context=context,
+        groups=_groups(workload, aggregates, windows, gaps, context),
         keeps_tuples=keep_tuples(c),
         recomputed=recomputed,
         tuple_types={name: types[name] for name in workload.columns} if recomputed else {},
+        column_types={name: types[name] for name in workload.columns},
         schema=_schema(workload, types, time_type, dict(zip(aggregates, monoids, strict=True))),
     )
 
@@ -150,14 +163,28 @@ def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:
     return Decision(wanted, "asked for")
 
 
+def is_periodic(window: Window) -> bool:
+    """Whether a window's edges are known in advance, as event times."""
+    return window.context is Context.FREE and set(window.measures) <= {TIME, INTEGER}
+
+
+def needs_rows(window: Window) -> bool:
+    """Whether only rows in order tell where windows lie."""
+    return not is_periodic(window) and not isinstance(window, Session)
+
+
 def _groups(
-    workload: Workload, aggregates: Sequence[Aggregate], windows: Sequence[Window], gaps: Sequence[int]
+    workload: Workload,
+    aggregates: Sequence[Aggregate],
+    windows: Sequence[Window],
+    gaps: Sequence[int],
+    context: Sequence[Window],
 ) -> tuple[Group, ...]:
     place = {a: i for i, a in enumerate(aggregates)}
     together: dict[tuple[int, ...], list[int]] = {}
     for number, query in enumerate(workload.queries):
         together.setdefault(tuple(place[a] for a in query.aggregates.values()), []).append(number)
-    family_of = {w: i for i, w in enumerate(windows)}
+    family_of = {w: i for i, w in enumerate((*windows, *context))}
     groups = []
     for monoids, queries in together.items():
         families: dict[int, list[int]] = {}
@@ -171,9 +198,10 @@ def _groups(
         groups.append(
             Group(
                 monoids,
-                np.array(sorted(families), np.int64),
-                tuple(np.array(families[f]) for f in sorted(families)),
+                np.array([f for f in sorted(families) if f < len(windows)], np.int64),
+                tuple(np.array(families[f]) for f in sorted(families) if f < len(windows)),
                 {gap: np.array(numbers) for gap, numbers in sessions.items()},
+                {f - len(windows): np.array(families[f]) for f in sorted(families) if f >= len(windows)},
             )
         )
     return tuple(groups)

@@ -83,6 +83,12 @@ class Edges:
             cells[old] = begins[np.searchsorted(begins, np.minimum(t[old], horizon), "right") - 1]
         return cells
 
+    def needed_after(self, t: int, horizon: int) -> int:
+        """The first edge after ``t`` that some open window still has: where the cell of ``t`` ends."""
+        begins = self.windows.open_starts(horizon) if horizon > -NEVER else np.empty(0, np.int64)
+        later = begins[begins > t]
+        return int(later[0]) if len(later) else self.needed.after(max(t, horizon))
+
 
 class _Grid:
     """The union of some progressions and some single points."""

@@ -17,12 +17,14 @@ from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.results import Block, Results
 from slicewise.slicing.cutting import cut_rows
+from slicewise.slicing.discretise import Step
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.kernels import KeyTimeIndex
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.periodic import ALL, NEVER, PeriodicWindows
 from slicewise.slicing.reports import Reported, Reporter
 from slicewise.slicing.slices import Slices
+from slicewise.slicing.tracks import Track, TrackState, new_tracks
 from slicewise.slicing.triggers import Sessions, corrected_windows, ended_windows, find_sessions, no_windows
 from slicewise.slicing.tuples import Tuples
 
@@ -58,6 +60,7 @@ class State:
     latest: int = -NEVER
     since: Mapping[str, int] = field(default_factory=dict)
     after: Mapping[str, int] = field(default_factory=dict)
+    tracks: tuple[TrackState, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +82,9 @@ class Engine:
         self.state = state or State(
             Slices.empty(plan.monoids), Tuples.empty(plan.tuple_types), Reported.empty(len(plan.gaps))
         )
+        if state is None:
+            self.state = replace(self.state, tracks=new_tracks(plan))
+        self.tracks = [Track(plan, track) for track in self.state.tracks]
         self.latest = self.state.latest
         # What came since the last step: slices cut from new rows, and the rows themselves where they are stored.
         self._pieces: list[Slices] = []
@@ -105,6 +111,10 @@ class Engine:
             return Verdict(nothing, nothing)
         old = np.flatnonzero(times <= self.horizon)
         inside, still_open = self.windows.open_mask(times[old], self.horizon)
+        if self.tracks:
+            # A row at the horizon still counts where rows are counted; any earlier one would have.
+            inside[:] = True
+            still_open |= times[old] == self.horizon
         if not self.plan.gaps:
             return Verdict(old[inside & ~still_open], nothing)
         # A row joins an open session however old it is, if other rows lead from the session to it.
@@ -119,6 +129,8 @@ class Engine:
         pieces = cut_rows(key, times, columns, self.edges, plan.monoids, plan.recomputed, one_key=one_key)
         if plan.recomputed:
             self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
+        for track in self.tracks:
+            track.insert(key, times, columns, self.horizon)
         self._pieces.append(pieces)
         self.latest = max(self.latest, int(pieces.last.max()))
 
@@ -169,6 +181,9 @@ class Engine:
         ended = ended_windows(self.windows, slices, index, state.watermark, watermark)
         reported, more = answers.windows(changed, ended, reported)
         blocks += more
+        moved = [track.advance(Step(before, watermark, after), keys) for track in self.tracks]
+        for _, more in moved:
+            blocks += more
         forgotten = state.forgotten
         if len(slices) >= self._merge_at or watermark >= NEVER:
             slices, forgotten = self._without_old(slices, after, forgotten)
@@ -183,7 +198,10 @@ class Engine:
             latest=self.latest,
             since=state.since,
             after=state.after,
+            tracks=tuple(track for track, _ in moved),
         )
+        for track, (after_step, _) in zip(self.tracks, moved, strict=True):
+            track.commit(after_step)
         self._pieces, self._rows = [], []
         return Results(self.plan.schema, blocks), open_sessions
 
@@ -202,6 +220,7 @@ class Engine:
             self.latest,
             state.since,
             state.after,
+            state.tracks,
         )
 
     def settled(self) -> State:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.amounts import INTEGER, Measure
-from slicewise.columns import Column, physical_dtype
+from slicewise.columns import Column, arrow_of, physical_dtype
 from slicewise.errors import DataError, did_you_mean
 from slicewise.slicing.periodic import NEVER
 from slicewise.workload import Workload
@@ -215,7 +215,7 @@ def _arrow(data: Any, name: str, type_: pa.DataType | None) -> pa.Array:
         if isinstance(data, pa.ChunkedArray):
             array = data.combine_chunks() if data.num_chunks != 1 else data.chunk(0)
         else:
-            array = data if isinstance(data, pa.Array) else pa.array(data, type=type_)
+            array = data if isinstance(data, pa.Array) else arrow_of(data, type_)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"column {name!r} cannot be read as one type: {error}") from error
     if type_ is None or array.type == type_:

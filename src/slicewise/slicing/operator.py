@@ -152,7 +152,9 @@ class Operator:
             results = self.process_batch(batch)
             engine = self._engine
             if engine is not None and not self.ordered:
-                results = results + self.advance(max(self._watermark, engine.latest - self.workload.watermark))
+                watermark = max(self._watermark, engine.latest - self.workload.watermark)
+                # Who waits longer than time lasts gets everything at the end.
+                results = results + (self.advance(watermark) if watermark > -NEVER else NOTHING)
             yield results
         yield self.close()
 
@@ -209,7 +211,7 @@ class Operator:
         state = engine.settled()
         s = state.slices
         cells = engine.edges.needed_cells(s.first, engine.horizon)
-        ends = np.array([engine.edges.needed.after(int(t)) for t in s.last], np.int64)
+        ends = np.array([engine.edges.needed_after(int(t), engine.horizon) for t in s.last], np.int64)
         names = {n: k.to_arrow() for n, k in zip(self.workload.keys, self._keys.decode(s.key), strict=True)}
         return pa.table(
             {

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.amounts import INTEGER, to_instant
-from slicewise.columns import Column
+from slicewise.columns import Column, arrow_of
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import Results
 from slicewise.slicing.intake import LARGEST_TIME, ROWS, Batch
@@ -60,6 +60,7 @@ class RowBuffer:
         self.rows: list[Any] = []
         self.keys: list[Any] = []
         self.zone: bool | None = None
+        self._has_zone = False
         self.latest = -NEVER
         self._stride = 1
         self._edge = -NEVER
@@ -107,17 +108,18 @@ class RowBuffer:
                 f"rows must come in event-time order with ordered=True; got {at} after {latest}; sort them, or use "
                 "operator() and advance()"
             )
-        if self.workload.keys:
-            self.keys.append(self._key(row, key))
-        elif key not in (None, ()):
+        if not self.workload.keys and key not in (None, ()):
             raise DataError(
                 f"the workload has no keys; got the key {key!r}; name the key columns: Workload(keys=[...])"
             )
-        self.times.append(at)
-        self.rows.append(row)
-        self.zone = self._zone
+        # Asked before the row is in, because a closed operator refuses here.
         if self._edge <= -NEVER:
             self._edge = min(max(self.latest, at) + self._stride, self.next_due())
+        if self.workload.keys:
+            self.keys.append(self._key(row, key))
+        self.times.append(at)
+        self.rows.append(row)
+        self.zone, self._has_zone = self._zone, True
         if at >= self._edge or len(self.times) >= 4 * FULL:
             return self.flush()
         if not self.workload.keys and self.zone is None:
@@ -164,7 +166,7 @@ class RowBuffer:
     def _key_column(self, place: int, name: str, type_: pa.DataType | None) -> pa.Array:
         values = [key[place] for key in self.keys]
         try:
-            return pa.array(values, type_)
+            return arrow_of(values, type_)
         except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
             i, seen = _first_stranger(values, type_)
             time = self.times[i]
@@ -201,7 +203,7 @@ class RowBuffer:
             try:
                 value = row[name]
                 # With one value from before, an array of both fails if they are of different kinds.
-                pa.array([*seen, value], type=type_)
+                Column.of([*seen, value], type_)
                 if value is not None and not seen:
                     seen = [value]
             except (KeyError, TypeError, IndexError, ValueError, OverflowError, pa.ArrowException) as error:
@@ -233,7 +235,7 @@ class RowBuffer:
             if measure == INTEGER or self.workload.time_measure == INTEGER:
                 raise DataError(f"the time of a row must be an integer, as the windows are; got {time!r}")
             zone = getattr(time, "tzinfo", None) is not None
-        if self.times and zone is not self.zone:
+        if self._has_zone and zone is not self.zone:
             raise DataError(
                 "times with a time zone, times without one and plain integers cannot be mixed; "
                 f"got {time!r} after another kind; convert one of them"
@@ -266,7 +268,7 @@ def _first_stranger(values: list[Any], type_: pa.DataType | None) -> tuple[int, 
     seen: list[Any] = []
     for i, value in enumerate(values):
         try:
-            pa.array([*seen, value], type_)
+            arrow_of([*seen, value], type_)
         except (TypeError, ValueError, OverflowError, pa.ArrowException):
             return i, *(seen or [None])
         if value is not None and not seen:

@@ -1,11 +1,11 @@
 """AMTA: a forest in level queues, a stack for what will be left of its first tree, and the result in a pair.
 
-Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and Efficient
-Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019, section 4.2, Algorithms 3 to 7.
-This is an interpretation of it. Algorithm 5 leaves the first tree out. When the first tree is used up, Algorithm 6 makes R0
-and the stack anew, not only R1. Algorithm 2 is not run on the forest after a few single evictions: a policy is asked from
-the front up instead, about whole trees that no eviction has touched, so nothing has to be made consistent before it, and
-nothing has changed if the policy fails.
+Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and
+Efficient Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019, section 4.2, Algorithms
+3 to 7. This is an interpretation of it. Algorithm 5 starts from nothing and leaves the first tree out. When the first
+tree is used up, Algorithm 6 makes R0 and the stack anew, not only R1. Algorithm 2 is not run on the forest after a few
+single evictions: a policy is asked from the front up instead, about whole trees that no eviction has touched, so that
+nothing has to be made consistent before it, and nothing has changed if the policy fails.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class AMTA(MonoidTree):
           R = <6 3>      R0: the first tree; R1: all others; the result is 6 + 3 = 9
           stack 3, 5     R0 after the first value has left: 5; after the first two: 3
 
-    Inserting 1 touches R1 and the back of some levels: R = <6 4>. Evicting 1 pops 5 onto R0: R = <5 4>. The
-    elements on the way from the root to the first value are not made right when a value leaves: nobody reads them again.
+    Inserting 1 touches R1 and the back of some levels: R = <6 4>. Evicting 1 pops 5 onto R0: R = <5 4>. The elements on
+    the way from the root to the first value are not made right when a value leaves: nobody reads them again.
 
     Examples
     --------
@@ -55,9 +55,9 @@ class AMTA(MonoidTree):
     >>> window.query(), window.query(last=2)
     (9, 3)
     >>> window.enforce(lambda total, oldest: total - oldest >= 5)
-    3
+    2
     >>> window.query()
-    4
+    6
     """
 
     facts = FactCard(
@@ -84,7 +84,7 @@ class AMTA(MonoidTree):
 
     @property
     def stack(self) -> list[Any]:
-        """What R0 will be when the first element of each level has left, the lowest level on top, which is at the end."""
+        """What R0 will be when the first element of each level has left; the top is at the end."""
         return [self._lower(partial) for partial in self._stack]
 
     @property
@@ -248,7 +248,7 @@ class AMTA(MonoidTree):
     # -- ranges and policies
 
     def _suffix(self, leaf: int) -> Any:
-        """From a leaf to the back: on the way up, what lies right of the way, and the tree at the back of each level."""
+        """From a leaf to the back: what lies right of the way up, and the tree at the back of each level."""
         firsts, first, trees = [leaf], leaf, 0
         for i, level in enumerate(self._levels):
             first += first & 1
@@ -314,7 +314,7 @@ class AMTA(MonoidTree):
         self._stack = list(state["stack"])
 
     def _check(self) -> None:
-        from slicewise.testing.same import is_same
+        from slicewise.testing.same import is_same, magnitude
 
         super()._check()
         drawn = self._pairs()
@@ -331,6 +331,6 @@ class AMTA(MonoidTree):
             return
         firsts, lasts, heads = ([getattr(v, x) for v in self._levels] for x in ("first", "last", "head"))
         r0, stack = self._left(firsts, lasts, heads)
-        assert is_same(self._r0, r0)
-        assert is_same(self._stack, stack)
-        assert is_same(self._r1, self._right_of(self._roots(len(self._levels) - 1)))
+        r1 = self._right_of(self._roots(len(self._levels) - 1))
+        # Floats are added in another order than over the calls that led here.
+        assert is_same((self._r0, self._r1, self._stack), (r0, r1, stack), magnitude(drawn))

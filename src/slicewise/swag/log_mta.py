@@ -1,10 +1,10 @@
 """LogMTA: one binary tree as a list of level queues, every insertion and every cut carried up to the root.
 
-Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and Efficient
-Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019, section 4.1, Algorithms 1 and 2.
-This is an interpretation of it: a level is added when the root level would get a second pair, as Algorithm 1 has it. Its
-text adds one for a full root pair already; with that, Algorithm 2 never finds a level to remove, and a window of any size
-would grow a level whenever the stream doubles.
+Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and
+Efficient Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019, section 4.1, Algorithms
+1 and 2. This is an interpretation of it: a level is added when the root level would get a second pair, as Algorithm 1
+has it. The text adds one for a full root pair already; with that, Algorithm 2 never finds a level to remove, and a
+window of any size would grow by a level whenever the stream doubles.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class LogMTA(MonoidTree):
         """
         partial = self._lift(value)
         self._make_room()
-        # From the leaves up, the new value of the last element of each level. The lowest `new` levels start a pair with it,
-        # the next one completes a pair, those above have it in place of the old one.
+        # From the leaves up, the new value of the last element of each level. The lowest `new` levels start a pair with
+        # it, the next one completes a pair, those above have it in place of the old one.
         carried, lasts, new = partial, [], -1
         for level in self._levels:
             lasts.append(carried)

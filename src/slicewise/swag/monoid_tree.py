@@ -1,7 +1,8 @@
 """Monoid trees: what Log MTA and Amortized MTA share. Level queues, memory layers, flushes, recovery.
 
-Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and Efficient
-Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019. This is an interpretation of it.
+Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and
+Efficient Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019. This is an
+interpretation of it.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class MonoidTree(SlidingWindow):
         return self._inserted - self._evicted
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go. Their nodes are forgotten at once and deleted from the store little by little.
+        """Let the ``n`` oldest values go. Their nodes are forgotten at once and deleted from the store bit by bit.
 
         Runtime complexity: O(log n), one round trip to the store.
         """
@@ -148,8 +149,9 @@ class MonoidTree(SlidingWindow):
     def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
         """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns how many values left.
 
-        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The policy
-        must be monotone: once it fails for a prefix it fails for every longer one. If it raises, nothing has left.
+        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The
+        policy must be monotone: once it fails for a prefix it fails for every longer one. If it raises, nothing has
+        left.
 
         Runtime complexity: O(log n) calls of the policy and of ``combine``, however many values leave.
         """
@@ -165,8 +167,8 @@ class MonoidTree(SlidingWindow):
     def query(self, last: int | None = None) -> Any:
         """The aggregate of the window, or of its ``last`` values.
 
-        Runtime complexity: O(1), at most one combine, none when nothing has changed; O(log n) for ``last``, with at most
-        one round trip to the store.
+        Runtime complexity: O(1), at most one combine, none when nothing has changed; O(log n) for ``last``, with at
+        most one round trip to the store.
         """
         if last is not None:
             self._check_last(last)

@@ -51,12 +51,13 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     -------
     numpy.ndarray or list of them
         As many results as values, one array per range; a masked array where a result is null. One range that is not in
-        a list gives its array alone.
+        a list gives its array alone. Decimals and times come as arrays of Python objects, None where null.
 
     Notes
     -----
     The answers are those of a :class:`~slicewise.swag.base.SlidingWindow` slid over the values: equal for integers,
-    counts and extremes, up to rounding for sums of floats, which are added in another order here.
+    counts and extremes, up to rounding for sums of floats, which are added in another order here. A sum of integers
+    that does not fit 64 bits raises, as it does in Spark; a window goes on with Python's integers.
 
     Sums of integers and counts come from one running total and its inverse. Everything else is computed as two stacks
     would, all windows at once. The values are cut in blocks of ``k``; within each, running combinations from the left
@@ -116,6 +117,8 @@ def _column(values: Any) -> Column:
 
 
 def _as_array(column: Column) -> np.ndarray:
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return column.to_objects()  # decimals, times: held as numbers, but not numbers to the user
     if column.valid is None:
         return column.values
     return np.ma.MaskedArray(column.values, mask=~column.valid)

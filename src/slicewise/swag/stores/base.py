@@ -69,9 +69,9 @@ _PLAIN = {
 class Codec:
     """Keys and values as bytes: a key is its level in one byte and its number in eight, big-endian; a value is pickled.
 
-    Pickled data can name any function to call when it is read. A store is shared and outlives the process, so only plain
-    data is read back: numbers, text, dates, containers, NumPy scalars and arrays, classes of slicewise, and classes of the
-    modules in ``trust``.
+    Pickled data can name any function to call when it is read. A store is shared and outlives the process, so only
+    plain data is read back: numbers, text, dates, containers, NumPy scalars and arrays, classes of slicewise, and
+    classes of the modules in ``trust``.
 
     Examples
     --------

@@ -61,6 +61,7 @@ class DiskStore(Store):
         with self._speaking("opened"):
             # `writemap` is left off: with it the file would have holes where other processes see garbage after a crash.
             self._env = lmdb.open(self.path, map_size=max_bytes, sync=sync, max_spare_txns=1, readahead=False)
+            self._env.reader_check()  # a killed process leaves its place in the table of readers taken
 
     def get(self, keys: Sequence[Key]) -> list[Any]:
         key, load = self._codec.key, self._codec.load

@@ -21,7 +21,7 @@ Pair = tuple[Any, ...]
 Span = tuple[int, int, int]
 """Level, number of the pair wanted, and the number before which reading ahead must stop."""
 
-#: Dead pairs that a flush deletes at most, for each call that was buffered: more than can be pushed, so garbage shrinks.
+#: Dead pairs that a flush deletes at most, for each call it gathered: more than can be pushed, so garbage shrinks.
 SWEEP = 4
 
 
@@ -117,7 +117,7 @@ class Layers:
         deletes, dead = _take(self.dead, SWEEP * max(self.limit, len(puts)))
         if not self._unsure:  # what never left the buffer is not there to be deleted
             deletes = [k for k in deletes if k not in self._buffer]
-        puts[STATE] = {**state, "dead": dead}
+        puts[STATE] = {**state, "dead": dict(dead)}
         # A connection may break after the server has written. Writing the same again does no harm.
         self._unsure = True
         self.store.write(puts, deletes)

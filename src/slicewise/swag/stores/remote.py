@@ -15,8 +15,8 @@ __all__ = ["RedisStore"]
 class RedisStore(Store):
     """Keys of one window on a Redis server, all with the same prefix. Needs ``pip install slicewise[redis]``.
 
-    How much survives the end of the server is the server's affair (``appendonly``, ``save``). A server that loses pairs is
-    noticed when they are read.
+    How much survives the end of the server is the server's affair (``appendonly``, ``save``). A server that loses pairs
+    is noticed when they are read.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class RedisStore(Store):
         if not keys:
             return []
         with self._speaking():
-            found = self._client.mget([self._key(k) for k in keys])
+            found: list[Any] = self._client.mget([self._key(k) for k in keys])
         return [None if data is None else self._codec.load(data) for data in found]
 
     def write(self, puts: Mapping[Key, Any], deletes: Iterable[Key] = ()) -> None:

@@ -1,0 +1,335 @@
+"""Tracks: rows in order, for the windows that only rows can tell. The second half of the slice manager.
+
+Context-aware windows (counts, other measures, punctuations, frames, user code) are ranges of rows in event-time order. A
+track keeps the rows whose order may still change, and those that undecided windows need; at each watermark step its
+discretisers say where windows lie, rows are cut at the bounds of all of them into slices that all queries share, and
+what was reported before is compared with what is true now.
+
+The order of rows before the horizon is final: a row that comes later than that does not count here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.base import Parts
+from slicewise.columns import Column
+from slicewise.errors import DataError
+from slicewise.plan.plan import Group, Plan, needs_rows
+from slicewise.results import INSERT, RETRACT, UPDATE, Block
+from slicewise.slicing.discretise import Discretiser, Found, Marked, Step, Units, View, discretisers_for, ordinals
+from slicewise.slicing.kernels import expand_ranges, match_rows, sorted_unique
+from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.stores import STORES
+from slicewise.slicing.tuples import Tuples
+
+__all__ = ["Ledger", "Track", "TrackState"]
+
+#: The arrival number of each row, as a column beside the user's.
+ARRIVAL = "\0arrival"
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Windows that were reported and are not final: their bounds, and which rows they held.
+
+    A window's rows are neighbours, and rows never leave the stream, so the arrival numbers of the first and the last
+    with their count say whether it still holds the same ones. ``nth`` tells windows of equal bounds apart.
+    """
+
+    family: np.ndarray
+    key: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    nth: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    rows: np.ndarray
+    decided: np.ndarray
+    revision: np.ndarray
+
+    @classmethod
+    def empty(cls) -> Ledger:
+        """Nothing reported."""
+        return cls(*(np.empty(0, np.int64) for _ in cls.__dataclass_fields__))
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def take(self, index: np.ndarray) -> Ledger:
+        """The entries at ``index``."""
+        return Ledger(*(getattr(self, n)[index] for n in self.__dataclass_fields__))
+
+    def find(self, other: Ledger) -> np.ndarray:
+        """For each entry of another ledger the same window in this one, or -1."""
+        names = ("family", "key", "start", "end", "nth")
+        return match_rows(tuple(getattr(self, n) for n in names), tuple(getattr(other, n) for n in names))
+
+    def same_rows(self, other: Ledger) -> np.ndarray:
+        """Entry by entry, whether both windows hold the same rows."""
+        return (self.first == other.first) & (self.last == other.last) & (self.rows == other.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class TrackState:
+    """All that a track knows, as data.
+
+    ``queries`` are the names of those it serves, ``since`` is the event time from which on it counts rows.
+    ``base`` and ``last_seen`` have an entry for every key: the position of the key's first row that is still here, and
+    the latest event time of any of its rows.
+    """
+
+    rows: Tuples
+    base: np.ndarray
+    last_seen: np.ndarray
+    ledgers: tuple[Ledger, ...]
+    queries: tuple[str, ...]
+    since: int = -NEVER
+    arrived: int = 0
+    memory: tuple[Any, ...] = ()
+
+    @classmethod
+    def empty(cls, plan: Plan, queries: tuple[str, ...], since: int = -NEVER) -> TrackState:
+        """No rows at all."""
+        said = {q.name: q for q in plan.workload.queries}
+        discretisers = discretisers_for(list(dict.fromkeys(said[name].window for name in queries)))
+        conditions = {d.column: pa.bool_() for d in discretisers if isinstance(d, Marked)}
+        types = {**plan.column_types, **conditions, ARRIVAL: pa.int64()}
+        none = np.empty(0, np.int64)
+        return cls(Tuples.empty(types), none, none, tuple(Ledger.empty() for _ in discretisers), queries, since)
+
+
+def new_tracks(plan: Plan) -> tuple[TrackState, ...]:
+    """The states of the tracks of a plan that has seen nothing: one, if rows must be counted at all."""
+    if not plan.context:
+        return ()
+    asked = tuple(q.name for q in plan.workload.queries if needs_rows(q.window))
+    return (TrackState.empty(plan, asked),)
+
+
+class Track:
+    """The context-aware queries of a plan that began to count rows at the same moment."""
+
+    def __init__(self, plan: Plan, state: TrackState) -> None:
+        self.plan = plan
+        self.state = state
+        numbers = {q.name: i for i, q in enumerate(plan.workload.queries)}
+        mine = {numbers[name] for name in state.queries}
+        windows = [w for w in plan.context if any(plan.workload.queries[i].window == w for i in mine)]
+        self.discretisers = discretisers_for(windows)
+        #: For each discretiser and each of its windows, the queries of each group.
+        self.queries = [
+            [[_of_track(g, plan.context.index(w), mine) for g in plan.groups] for w in d.windows]
+            for d in self.discretisers
+        ]
+        self._pending: list[Tuples] = []
+        self._arrived = state.arrived
+
+    def insert(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> None:
+        """Let rows in that come in time to count."""
+        kept = np.flatnonzero(times >= max(horizon, self.state.since))
+        if not len(kept):
+            return
+        arrival = Column(self._arrived + kept, self.state.rows.columns[ARRIVAL].type)
+        mine = {name: columns[name].take(kept) for name in self.plan.column_types}
+        for discretiser in self.discretisers:
+            if isinstance(discretiser, Marked):
+                mine[discretiser.column] = discretiser.mark(mine)
+        self._pending.append(Tuples.new(key[kept], times[kept], {**mine, ARRIVAL: arrival}))
+        self._arrived += len(times)
+
+    def advance(self, step: Step, keys: KeyTable) -> tuple[TrackState, list[Block]]:
+        """Report what is due, correct what changed; gives the state after the step, which is not yet taken."""
+        state = self.state
+        rows = state.rows.joined(self._pending, self.plan.workload.order)
+        self._check(rows)
+        many = max(len(keys), 1)  # without key columns there is one key
+        base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -NEVER)
+        view = View(rows, base, last_seen)
+        needed = view.first_at(step.horizon)
+        ledgers, memory, blocks = [], [], []
+        everything = _Values(self.plan, rows, None)
+        for number, discretiser in enumerate(self.discretisers):
+            found, first, kept = self._find(number, discretiser, view, step)
+            needed = np.minimum(needed, first)
+            memory.append(kept)
+            values = everything if found.rows is None else _Values(self.plan, rows, found.rows)
+            ledger, more = self._report(number, found, values, state.ledgers[number], keys)
+            ledgers.append(ledger.take(np.flatnonzero(ledger.decided >= step.horizon)))
+            blocks += more
+        if len(view.keys):
+            last_seen[view.keys] = np.maximum(last_seen[view.keys], view.time[view.ends - 1])
+            base[view.keys] += needed - view.starts
+            index, _ = expand_ranges(needed, view.ends)
+            rows = rows.take(index) if len(index) < len(rows) else rows
+        rows = replace(rows, fresh=np.zeros(len(rows), bool))
+        after = replace(state, rows=rows, base=base, last_seen=last_seen, ledgers=tuple(ledgers), arrived=self._arrived)
+        return replace(after, memory=tuple(memory)), blocks
+
+    def commit(self, state: TrackState) -> None:
+        """Take the state after a step."""
+        self.state = state
+        self._pending = []
+
+    def _find(self, number: int, discretiser: Discretiser, view: View, step: Step) -> tuple[Found, np.ndarray, Any]:
+        remembering = getattr(discretiser, "find_on", None)
+        if remembering is None:
+            return *discretiser.find(view, step), None
+        memory = self.state.memory[number] if self.state.memory else None
+        return remembering(view, step, memory)
+
+    def _check(self, rows: Tuples) -> None:
+        for discretiser in self.discretisers:
+            if isinstance(discretiser, Units):
+                try:
+                    discretiser.check(rows)
+                except DataError as error:
+                    self._leave_out(int(rows.columns[ARRIVAL].values[error.row]))  # type: ignore[attr-defined]
+                    raise
+
+    def _leave_out(self, arrival: int) -> None:
+        """Take one row out of those that have just come."""
+        self._pending = [t.take(np.flatnonzero(t.columns[ARRIVAL].values != arrival)) for t in self._pending]
+
+    def _report(
+        self, number: int, found: Found, values: _Values, before: Ledger, keys: KeyTable
+    ) -> tuple[Ledger, list[Block]]:
+        """Compare what is true with what was said: new windows, windows of other rows, and windows that are no more."""
+        now = _entries(found, values.arrival)
+        at = before.find(now)
+        known = at >= 0
+        old = before.take(at[known])
+        changed = ~known
+        changed[known] = ~old.same_rows(now.take(known))
+        now.revision[known] = old.revision + changed[known]
+        gone = np.ones(len(before), bool)
+        gone[at[known]] = False
+        shown = np.flatnonzero(changed)
+        change = np.where(known, UPDATE, INSERT)[shown]
+        blocks = self._retractions(number, before.take(gone), keys)
+        if len(shown):
+            blocks += self._blocks(number, found.take(shown), now.take(shown), change, values, keys)
+        return now, blocks
+
+    def _blocks(
+        self, number: int, found: Found, now: Ledger, change: np.ndarray, values: _Values, keys: KeyTable
+    ) -> list[Block]:
+        times = None
+        if self.discretisers[number].by_position:
+            times = (values.time[found.low], values.time[found.high - 1])
+        blocks = []
+        for g, group in enumerate(self.plan.groups):
+            row, query = self._asked(number, g, found.family)
+            if not len(row):
+                continue
+            asked = sorted_unique(row)
+            answers = values.of(group, found.low[asked], found.high[asked])
+            place = np.searchsorted(asked, row)
+            blocks.append(
+                Block(
+                    keys.decode(now.key[row]),
+                    query,
+                    now.start[row],
+                    now.end[row],
+                    change[row],
+                    now.revision[row],
+                    tuple(a.take(place) for a in answers),
+                    None if times is None else (times[0][row], times[1][row]),
+                )
+            )
+        return blocks
+
+    def _retractions(self, number: int, gone: Ledger, keys: KeyTable) -> list[Block]:
+        blocks = []
+        for g in range(len(self.plan.groups)):
+            row, query = self._asked(number, g, gone.family)
+            if len(row):
+                marks = np.full(len(row), RETRACT), gone.revision[row] + 1
+                by_position = self.discretisers[number].by_position
+                nowhere = np.full(len(row), np.iinfo(np.int64).max) if by_position else None
+                blocks.append(
+                    Block(
+                        keys.decode(gone.key[row]),
+                        query,
+                        gone.start[row],
+                        gone.end[row],
+                        *marks,
+                        (),
+                        None if nowhere is None else (nowhere, nowhere),
+                    )
+                )
+        return blocks
+
+    def _asked(self, number: int, group: int, family: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The windows that a group's queries ask for, once for each query."""
+        rows, queries = [], []
+        for f, asked in enumerate(self.queries[number]):
+            for query in asked[group]:
+                mine = np.flatnonzero(family == f)
+                rows.append(mine)
+                queries.append(np.full(len(mine), query))
+        if not rows:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return np.concatenate(rows), np.concatenate(queries)
+
+
+class _Values:
+    """Answers over rows: cut at the bounds of the windows that are asked for, folded once, composed by a store."""
+
+    def __init__(self, plan: Plan, rows: Tuples, some: np.ndarray | None) -> None:
+        self.plan = plan
+        self.rows = rows
+        self.some = some
+        self.time = rows.time if some is None else rows.time[some]
+        arrival = rows.columns[ARRIVAL].values
+        self.arrival = arrival if some is None else arrival[some]
+
+    def of(self, group: Group, low: np.ndarray, high: np.ndarray) -> tuple[Column, ...]:
+        """The results of a group's aggregates over ranges of rows."""
+        cuts = sorted_unique(np.concatenate([low, high]))
+        taken: slice | np.ndarray = slice(int(cuts[0]), int(cuts[-1]))
+        if self.some is not None:
+            taken = self.some[taken]
+        starts = cuts[:-1] - cuts[0]
+        first, last = np.searchsorted(cuts, low), np.searchsorted(cuts, high)
+        answers = []
+        for m in group.monoids:
+            monoid = self.plan.monoids[m]
+            columns = [self.rows.columns[name].take(taken) for name in monoid.aggregate.columns]
+            parts: Parts = monoid.lift_fold(columns, self.rows.time[taken], starts)
+            store = STORES[self.plan.stores[m].choice](monoid, parts)
+            answers.append(monoid.lower(store.query(first, last)))
+        return tuple(answers)
+
+
+def _of_track(group: Group, window: int, mine: set[int]) -> list[int]:
+    return [q for q in group.context.get(window, np.empty(0, np.int64)).tolist() if q in mine]
+
+
+def _entries(found: Found, arrival: np.ndarray) -> Ledger:
+    nth = ordinals(found.family, found.key, found.start, found.end)
+    return Ledger(
+        found.family,
+        found.key,
+        found.start,
+        found.end,
+        nth,
+        arrival[found.low],
+        arrival[found.high - 1],
+        found.high - found.low,
+        found.decided,
+        np.zeros(len(found), np.int64),
+    )
+
+
+def _grown(array: np.ndarray, size: int, filler: int) -> np.ndarray:
+    """A copy with room for more keys."""
+    out = np.full(max(size, len(array)), filler, np.int64)
+    out[: len(array)] = array
+    return out

@@ -1,0 +1,158 @@
+"""roll: exactly what a window gives one by one, for every numeric aggregate, range and length."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slicewise.aggregates as sw
+from slicewise.errors import AggregateError, DataError, QueryError
+from slicewise.swag import FlatFIT, SlickDeque, TwoStacks, roll
+from slicewise.swag.rolling import batch_of, survivors
+from slicewise.testing.same import is_same
+
+AGGREGATES = {
+    name: sw.AGGREGATES[name]()
+    for name in (
+        *("count", "sum", "product", "avg", "geometric_mean", "stddev", "stddev_pop", "variance", "var_pop"),
+        *("min", "max", "range_", "max_count", "min_count", "first", "last"),
+    )
+}
+
+
+def one_by_one(values, k, aggregate, cls=TwoStacks):
+    window, out = cls(aggregate), []
+    for value in values:
+        if len(window) == k:
+            window.evict()
+        window.insert(value)
+        out.append(window.query())
+    return out
+
+
+def as_list(result):
+    return [None if x is np.ma.masked else x for x in result.tolist()] if isinstance(result, np.ndarray) else result
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 40, 41])
+def test_integers(name, n):
+    rng = random.Random(n)
+    values = [rng.randrange(-20, 20) for _ in range(n)]
+    aggregate = AGGREGATES[name]
+    ranges = [1, 2, 3, 5, 8, 20, 39, 40, 41, 100]
+    exact = name not in ("product", "geometric_mean", "stddev", "stddev_pop", "variance", "var_pop")
+    for k, result in zip(ranges, roll(np.array(values, np.int64), ranges, aggregate), strict=True):
+        assert len(result) == n
+        for got, want in zip(as_list(result), one_by_one(values, k, aggregate), strict=True):
+            # 20**40 has more digits than a double: rounding, not another answer.
+            assert is_same(got, want, 0 if exact else max(abs(want or 0), 1)), (k, got, want)
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_floats_up_to_rounding_and_extremes_exactly(name):
+    rng = np.random.default_rng(7)
+    values = np.round(rng.normal(50, 10, 300), 3)
+    values[[20, 21, 150]] = [np.nan, np.nan, 0.0]
+    aggregate = AGGREGATES[name]
+    exact = name in ("count", "min", "max", "max_count", "min_count", "first", "last")
+    for k, result in zip([3, 17, 250], roll(values, [3, 17, 250], aggregate), strict=True):
+        for got, want in zip(as_list(result), one_by_one(values.tolist(), k, aggregate), strict=True):
+            scale = 0 if exact else max(abs(want), 100.0) if want is not None and want == want else None
+            assert is_same(got, want, scale), (k, got, want)
+
+
+@pytest.mark.parametrize("cls", [TwoStacks, FlatFIT, SlickDeque])
+def test_every_structure_agrees(cls):
+    rng = random.Random(1)
+    values = [rng.randrange(1000) for _ in range(200)]
+    for aggregate in (sw.sum(), sw.max()):
+        assert roll(values, 16, aggregate).tolist() == one_by_one(values, 16, aggregate, cls)
+
+
+def test_sums_leave_64_bits_and_come_back():
+    values = np.array([2**62, 2**62, -(2**62), -(2**62), 7, 2**62, 2**62 - 1])
+    assert roll(values[2:], 2, sw.sum()).tolist() == one_by_one(values[2:].tolist(), 2, sw.sum())
+    with pytest.raises(OverflowError, match="`sum` does not fit in a 64-bit integer"):
+        roll(values, 2, sw.sum())
+    assert roll(values, 2, sw.avg())[1] == 2.0**62
+
+
+def test_nulls_are_skipped_and_hold_their_place():
+    values = pa.array([1, None, None, 4])
+    assert as_list(roll(values, 2, sw.sum())) == one_by_one([1, None, None, 4], 2, sw.sum()) == [1, 1, None, 4]
+    assert as_list(roll(values, 2, sw.max())) == [1, 1, None, 4]
+    assert roll(values, 2, sw.count("v")).tolist() == [1, 1, 0, 1]
+
+
+def test_one_range_gives_one_array():
+    assert isinstance(roll([1, 2], 1, sw.sum()), np.ndarray)
+    assert [r.tolist() for r in roll([1, 2], [1], sw.sum())] == [[1, 2]]
+    assert roll([1, 2], [], sw.sum()) == []
+    assert roll([1, 2, 3], np.int64(2), sw.sum()).tolist() == [1, 3, 5]
+
+
+def test_decimals_are_exact_and_stay_decimals():
+    cents = [Decimal("0.10"), Decimal("0.20"), Decimal("0.30")]
+    for aggregate in (sw.sum(), sw.avg()):
+        assert roll(cents, 2, aggregate).tolist() == one_by_one(cents, 2, aggregate)
+
+
+def test_user_defined_aggregate_on_arrays_in_order():
+    """Not commutative: the last value that is not negative, on arrays."""
+    latest = sw.aggregate(
+        combine=lambda a, b: np.where(b >= 0, b, a), identity=-1.0, columnar=True, name="latest", result="double"
+    )
+    rng = random.Random(8)
+    values = [float(rng.randrange(-5, 5)) for _ in range(60)]
+    values = [v if v >= 0 else -1.0 for v in values]
+    for k in (2, 5, 30, 59):
+        assert roll(np.array(values), k, latest("v")).tolist() == [
+            next((v for v in reversed(values[max(i - k + 1, 0) : i + 1]) if v >= 0), -1.0) for i in range(60)
+        ]
+
+
+@pytest.mark.parametrize(("ranges", "shown"), [(0, "0"), ([3, -1], "-1"), (2.5, "2.5"), ([True], "True"), ("3", "'3'")])
+def test_wrong_ranges(ranges, shown):
+    with pytest.raises(QueryError, match=f"`ranges` must be positive counts of values; got {shown}"):
+        roll([1, 2, 3], ranges, sw.sum())
+
+
+def test_wrong_aggregates_and_values():
+    with pytest.raises(QueryError, match=r"`aggregate` must be an aggregate such as sw.sum\(\); got 'sum'"):
+        roll([1], 1, "sum")
+    with pytest.raises(
+        AggregateError,
+        match="`roll` needs an aggregate that works on arrays of numbers; got `collect_list` of int64: slide a window",
+    ):
+        roll([1], 1, sw.collect_list())
+    with pytest.raises(AggregateError, match="`sum` needs numbers; got string"):
+        roll(["a"], 1, sw.sum())
+    with pytest.raises(DataError, match=r"`values` must be numbers of one type; got \[1, 'a'\]"):
+        roll([1, "a"], 1, sw.sum())
+
+
+def test_what_is_no_array_of_numbers_is_no_batch():
+    assert batch_of(sw.sum(), [1, 2]) is None
+    assert batch_of(sw.sum(), np.array(["a"])) is None
+    assert batch_of(sw.sum(), np.array([2**64 - 1], np.uint64)) is None
+    assert batch_of(sw.sum(), np.array([True])) is None
+    assert batch_of(sw.sum(), np.array([], np.int64)) is None
+    assert batch_of(sw.concat(), np.array([1])) is None
+    assert batch_of(sw.range_(), np.array([3, 1])).partials() == [(3, 3), (1, 1)]
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_survivors_are_those_of_the_deque(largest):
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 10, 200):
+        values = rng.integers(0, 20, n)
+        window = SlickDeque(sw.max() if largest else sw.min())
+        for value in values.tolist():
+            window.insert(value)
+        assert survivors(values, largest=largest) == list(window._strategy.positions)
+    assert survivors(np.array([1.0, np.nan]), largest=largest) is None
