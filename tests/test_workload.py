@@ -298,24 +298,12 @@ def test_every_refusal_is_a_slicewise_error_and_a_value_error():
 # -- the doors
 
 
-@pytest.mark.parametrize(
-    "window",
-    [
-        sw.tumbling(rows(10)),
-        sw.sliding(rows(10), every=5),
-        sw.tumbling(sw.units(10, "km")),
-        sw.punctuated("go"),
-        sw.frames("v > 3"),
-        sw.user_defined(object),
-        sw.policy(lambda total, oldest: True),
-    ],
-    ids=repr,
-)
-def test_windows_of_the_next_version_can_be_said_but_not_run(window):
+def test_units_and_another_measure_can_be_said_but_not_run():
+    window = sw.sliding(sw.units(10, "km"), every=5)
     w = sw.Workload("t").query("q", window, n=sw.count())
     with refuses(
-        f"query 'q': {window!r} can be explained but not run yet; this version runs windows on event time (tumbling, "
-        "sliding, cumulative, landmark, between) and sessions"
+        "query 'q': sliding(units(10, 'km'), every=5) mixes units with another measure, which is not run yet; give "
+        "`length` and `every` in the same units"
     ):
         w.operator()
 

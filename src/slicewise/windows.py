@@ -9,16 +9,18 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, ROWS, TIME, Amount, Measure, format_instant, to_amount, to_instant, to_offset
+from slicewise.conditions import Condition
 from slicewise.errors import QueryError
 
 __all__ = [
     "Between",
     "Context",
     "Cumulative",
+    "Evict",
     "Frames",
     "Landmark",
     "Policy",
@@ -39,7 +41,6 @@ __all__ = [
     "user_defined",
 ]
 
-Condition = str | Callable[..., Any]
 EVERY_ROW = Amount(1, ROWS)
 
 
@@ -128,18 +129,22 @@ class Session(Window):
         return f"session({_say(self.gap)})"
 
 
+class ContextFree(Window):
+    """A window whose bounds do not depend on rows."""
+
+    @property
+    def context(self) -> Context:
+        return Context.FREE
+
+
 @dataclass(frozen=True, repr=False)
-class Cumulative(Window):
+class Cumulative(ContextFree):
     """Within each ``length``, windows that grow by ``every``."""
 
     kind = "cumulative"
     length: Amount
     every: Amount
     offset: int = 0
-
-    @property
-    def context(self) -> Context:
-        return Context.FREE
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -151,16 +156,12 @@ class Cumulative(Window):
 
 
 @dataclass(frozen=True, repr=False)
-class Landmark(Window):
+class Landmark(ContextFree):
     """From the fixed point ``since`` to now, reported at every tick of ``every`` that brought rows."""
 
     kind = "landmark"
     every: Amount
     since: int = 0
-
-    @property
-    def context(self) -> Context:
-        return Context.FREE
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -171,17 +172,13 @@ class Landmark(Window):
 
 
 @dataclass(frozen=True, repr=False)
-class Between(Window):
+class Between(ContextFree):
     """One fixed window."""
 
     kind = "between"
     start: int
     end: int
     on: Measure = TIME
-
-    @property
-    def context(self) -> Context:
-        return Context.FREE
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -192,12 +189,12 @@ class Between(Window):
 
 
 @dataclass(frozen=True, repr=False)
-class Punctuated(Window):
-    """A row that meets the condition starts a new window."""
+class Conditional(Window):
+    """A window whose bounds are rows that meet a condition; a function names the ``columns`` that it reads."""
 
-    kind = "punctuated"
     has_lengths = False
-    condition: Condition
+    condition: str | Callable[..., Any]
+    columns: tuple[str, ...] = ()
 
     @property
     def context(self) -> Context:
@@ -207,29 +204,44 @@ class Punctuated(Window):
     def measures(self) -> tuple[Measure, ...]:
         return (TIME,)
 
-    def __repr__(self) -> str:
-        return f"punctuated({_say_condition(self.condition)})"
+    @property
+    def rule(self) -> Condition:
+        """The condition, ready to be asked."""
+        return Condition.of(self.condition, self.columns)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.rule.columns
 
 
 @dataclass(frozen=True, repr=False)
-class Frames(Window):
+class Punctuated(Conditional):
+    """A row that meets the condition starts a new window."""
+
+    kind = "punctuated"
+
+    def __repr__(self) -> str:
+        columns = f", columns={list(self.columns)!r}" if self.columns else ""
+        return f"punctuated({_say_condition(self.condition)}{columns})"
+
+
+@dataclass(frozen=True, repr=False)
+class Frames(Conditional):
     """Maximal runs of rows that meet the condition."""
 
     kind = "frames"
-    has_lengths = False
-    condition: Condition
     min_rows: int = 1
 
-    @property
-    def context(self) -> Context:
-        return Context.FORWARD_FREE
-
-    @property
-    def measures(self) -> tuple[Measure, ...]:
-        return (TIME,)
-
     def __repr__(self) -> str:
-        return f"frames({_say_condition(self.condition)}, min_rows={self.min_rows})"
+        columns = f", columns={list(self.columns)!r}" if self.columns else ""
+        return f"frames({_say_condition(self.condition)}, min_rows={self.min_rows}{columns})"
+
+
+class Evict(NamedTuple):
+    """What a non-deterministic window says of a row that has joined it: ``n`` leave the front, then report or not."""
+
+    n: int
+    trigger: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -249,6 +261,10 @@ class UserDefined(Window):
     @property
     def measures(self) -> tuple[Measure, ...]:
         return (TIME,)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.columns
 
     def __repr__(self) -> str:
         return f"user_defined({_say_condition(self.factory)}, columns={list(self.columns)!r})"
@@ -270,6 +286,11 @@ class Policy(Window):
     @property
     def measures(self) -> tuple[Measure, ...]:
         return (self.every.measure,)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        watched = (column for _, aggregate in self.watch for column in aggregate.columns)
+        return tuple(dict.fromkeys([*super().reads, *watched]))
 
     def __repr__(self) -> str:
         return f"policy({_say_condition(self.evict)}, every={_say(self.every)})"
@@ -380,32 +401,35 @@ def between(start: Any, end: Any) -> Between:
     return Between(first, last, measure)
 
 
-def punctuated(condition: Condition) -> Punctuated:
+def punctuated(condition: str | Callable[..., Any], *, columns: Sequence[str] = ()) -> Punctuated:
     """A row that meets the condition starts a new window and belongs to it.
+
+    The condition is a boolean column, an expression on columns, or a function of the columns that it names in
+    ``columns``, which takes a dict of arrays and returns an array of booleans.
 
     Examples
     --------
-    >>> punctuated("kind = 'start'").context
-    <Context.FORWARD_FREE: 'forward context free'>
+    >>> punctuated("kind = 'start'").reads
+    ('kind',)
     """
-    return Punctuated(_condition(condition))
+    return Punctuated(condition, _check_condition(condition, columns))
 
 
-def frames(condition: Condition, *, min_rows: int = 1) -> Frames:
-    """Maximal runs of consecutive rows that meet the condition, of at least ``min_rows`` rows."""
+def frames(condition: str | Callable[..., Any], *, min_rows: int = 1, columns: Sequence[str] = ()) -> Frames:
+    """Maximal runs of consecutive rows that meet the condition, of at least ``min_rows`` rows.
+
+    The condition is said as in :func:`punctuated`.
+    """
     if not isinstance(min_rows, int) or isinstance(min_rows, bool) or min_rows < 1:
         raise QueryError(f"`min_rows` must be a positive integer; got {min_rows!r}")
-    return Frames(_condition(condition), min_rows)
+    return Frames(condition, _check_condition(condition, columns), min_rows)
 
 
 def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), deterministic: bool = True) -> UserDefined:
     """Windows that the user's own object finds: ``factory()`` makes one per key, with ``on_record(time, row)``."""
     if not callable(factory):
         raise QueryError(f"`factory` must be a class or function that makes a window object; got {factory!r}")
-    listed = isinstance(columns, Sequence) and not isinstance(columns, str)
-    if not listed or not all(isinstance(c, str) for c in columns):
-        raise QueryError(f"`columns` must be a list of column names; got {columns!r}")
-    return UserDefined(factory, tuple(columns), deterministic)
+    return UserDefined(factory, _check_columns(columns), deterministic)
 
 
 def policy(
@@ -442,12 +466,19 @@ def _event_time(amount: Amount, name: str) -> Amount:
     return amount
 
 
-def _condition(condition: Condition) -> Condition:
-    if callable(condition) or (isinstance(condition, str) and condition.strip()):
-        return condition
-    raise QueryError(
-        f"`condition` must be a column name, an expression such as 'price < 10', or a function; got {condition!r}"
-    )
+def _check_condition(condition: Any, columns: Any) -> tuple[str, ...]:
+    named = _check_columns(columns)
+    if isinstance(condition, str) and named:
+        raise QueryError(f"`columns` is for a function; the expression {condition!r} says what it reads; leave it out")
+    Condition.of(condition, named)  # what cannot be read is refused here
+    return named
+
+
+def _check_columns(columns: Any) -> tuple[str, ...]:
+    listed = isinstance(columns, Sequence) and not isinstance(columns, str)
+    if not listed or not all(isinstance(c, str) for c in columns):
+        raise QueryError(f"`columns` must be a list of column names; got {columns!r}")
+    return tuple(columns)
 
 
 def _say(amount: Amount) -> str:

@@ -195,11 +195,11 @@ def test_only_the_aggregates_of_counting_queries_lose_rows():
 @pytest.mark.parametrize(
     ("aggregate", "overlap", "exact", "choice", "reason"),
     [
-        (SUM, 1, True, "lazy", "windows of about 2 slices are folded as fast as anything could be looked up"),
-        (MAX, 1, False, "lazy", "windows of about 2 slices"),
+        (SUM, 1, True, "lazy", "2 slices per window are folded as fast as anything could be looked up"),
+        (MAX, 1, False, "lazy", "2 slices per window"),
         (SUM, 60, True, "prefix", "invertible and exact on these types: a window is one running value less another"),
-        (SUM, 60, False, "eager", "windows of about 61 slices, and floating point would drift: a tree of partials"),
-        (MAX, 60, True, "eager", "windows of about 61 slices, and it has no inverse: a tree of partials (FlatFAT)"),
+        (SUM, 60, False, "eager", "about 61 slices per window, and floating point would drift: a tree of partials"),
+        (MAX, 60, True, "eager", "about 61 slices per window, and it has no inverse: a tree of partials (FlatFAT)"),
         (CONCAT, 60, True, "lazy", "holistic partials grow with the rows they hold"),
         (MEDIAN, 60, True, "lazy", "holistic partials grow with the rows they hold"),
         (
@@ -260,9 +260,9 @@ def over(*windows, lateness=0) -> sw.Workload:
         ([sw.sliding(2, every=3)], "pairs", "each slide has a begin and an end in it"),
         ([sw.sliding(10, every=3), sw.session(5)], "pairs", "the slide does not divide the length"),
         ([sw.sliding(10, every=3), sw.session(5), sw.session(7)], "pairs", "the slide does not divide the length"),
-        ([sw.tumbling(3), sw.tumbling(5)], "edges", "the edges of 2 different grids, each cut once"),
-        ([sw.between(0, 5)], "edges", "each cut once"),
-        ([sw.landmark(every=5)], "edges", "each cut once"),
+        ([sw.tumbling(3), sw.tumbling(5)], "edges", "the edges of 2 grids, each cut once"),
+        ([sw.between(0, 5)], "edges", "the edges of 2 fixed points, each cut once"),
+        ([sw.landmark(every=5)], "edges", "the edges of 1 grid and 1 fixed point, each cut once"),
         ([sw.session(5)], "sessions", "only gaps between rows separate slices"),
         ([], "one slice", "no window has an edge"),
     ],

@@ -33,13 +33,13 @@ def floor(edges: list[int], t: int) -> int:
 # -- the paper's formula
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 10**6), st.integers(-(10**12), 10**12))
 def test_the_next_edge_of_a_tumbling_window(length, t):
     assert edges_for(sw.tumbling(length)).next_edge(t) == t + length - t % length
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(no_landmarks, horizons)
 def test_the_next_edge_is_the_first_begin_or_end_after(windows, t):
     later = [e for e in edges_of(windows) if e > t]
@@ -56,14 +56,14 @@ def assert_same_cells(cells: np.ndarray, expected: list[int]) -> None:
         assert a <= b
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(no_landmarks)
 def test_a_cell_lies_between_two_neighbouring_edges(windows):
     edges = edges_of(windows)
     assert_same_cells(edges_for(*windows).cells(TIMES), [floor(edges, t) for t in TIMES.tolist()])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(no_landmarks, horizons, st.integers(0, 40))
 def test_slices_are_as_few_as_edges_allow(windows, low, width):
     """The paper's minimality: rows at every instant make one slice per edge among them, and the one before."""
@@ -103,7 +103,7 @@ def test_few_rows_and_many_edges_are_not_listed(n, monkeypatch):
 # -- edges that have gone
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(no_landmarks, horizons)
 def test_before_the_horizon_only_begins_of_open_windows_are_needed(windows, horizon):
     needed = sorted({*(e for e in edges_of(windows) if e > horizon), *open_starts_of(windows, horizon)})

@@ -23,7 +23,7 @@ def numbered(periodic: PeriodicWindows, low: int, high: int) -> list[tuple[int, 
     return list(zip(periodic.starts(f, m).tolist(), periodic.ends(f, m).tolist(), strict=True))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(context_free())
 def test_a_time_is_in_the_windows_that_hold_it(window):
     periodic = PeriodicWindows([window])
@@ -37,7 +37,7 @@ def test_a_time_is_in_the_windows_that_hold_it(window):
         assert numbered(periodic, low, high) == held
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(context_free())
 def test_the_last_window_that_ended(window):
     periodic = PeriodicWindows([window])
@@ -68,7 +68,7 @@ def test_the_step_is_what_must_have_brought_rows(window):
         assert periodic.steps(ONE, np.array([first])).tolist() == [step_of(window, *bounds)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(mixes(), horizons)
 def test_what_is_open_decides_what_is_kept(windows, horizon):
     periodic = PeriodicWindows(windows)
@@ -78,7 +78,7 @@ def test_what_is_open_decides_what_is_kept(windows, horizon):
     assert periodic.open_starts(horizon).tolist() == open_starts_of(windows, horizon)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(mixes(), horizons)
 def test_open_mask_says_who_is_late(windows, horizon):
     inside, still_open = PeriodicWindows(windows).open_mask(TIMES, horizon)
@@ -89,7 +89,7 @@ def test_open_mask_says_who_is_late(windows, horizon):
         assert is_open == any(e > horizon for e in ends)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(mixes())
 def test_progressions_and_points_are_all_edges(windows):
     periodic = PeriodicWindows(windows)

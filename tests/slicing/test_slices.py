@@ -53,7 +53,7 @@ def assert_partition(slices: Slices, rows: list[tuple[int, int]]) -> None:
         assert slices.parts[SUM][0][n] == sum(ids)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(mixes(), st.lists(a_row, min_size=1, max_size=30), gap_lists)
 def test_cutting_makes_one_slice_per_key_and_cell(windows, rows, gaps):
     edges = Edges(PeriodicWindows(windows), gaps)
@@ -80,7 +80,7 @@ def test_rows_in_order_are_cut_by_looking_up_edges(windows, times, gaps):
     assert members(in_order) == members(general)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(mixes(), batches, st.integers(-NEAR, NEAR), gap_lists)
 def test_settling_keeps_every_row_and_no_slice_too_many(windows, chunks, horizon, gaps):
     edges = Edges(PeriodicWindows(windows), gaps)
@@ -173,7 +173,7 @@ def checked(op):
     return op
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(workloads(), steps())
 def test_an_operators_slices_keep_their_invariants(workload, epochs):
     run_operator(workload.operator(types=TYPES), epochs, between=checked)

@@ -57,7 +57,7 @@ values = st.lists(st.one_of(st.none(), st.integers(-9, 9)), min_size=1, max_size
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_all_stores_give_the_fold_of_the_range(case, data):
     aggregate, type_, kinds = case

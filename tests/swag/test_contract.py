@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from counting import Counting
 
 import slicewise.aggregates as sw
 from slicewise.errors import AggregateError, DataError, QueryError, SlicewiseError
@@ -294,6 +295,37 @@ def test_values_that_were_dropped_cannot_be_asked_by_a_policy():
 
 
 # -- wrong use
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_value_that_cannot_be_combined_has_never_come(algorithm):
+    """Where it is found out when it comes; some put that off until they are asked."""
+    refused = 0
+    for n in range(1, 40):
+        window, naive = build(algorithm, sw.sum()), Naive(sw.sum())
+        for w in (window, naive):
+            w.insert_many(list(range(n)))
+            w.evict(n // 3)
+        try:
+            window.insert("oops")
+        except TypeError:
+            refused += 1
+            window._check()
+            agree(window, naive)
+            for w in (window, naive):
+                w.insert(5)
+                w.evict()
+            window._check()
+            agree(window, naive)
+    assert (refused > 10) == (algorithm not in ("Naive", "FlatFIT", "ReactiveAggregator"))
+
+
+def test_nothing_is_subtracted_when_everything_leaves():
+    window = SubtractOnEvict(Counting(sw.sum()))
+    window.insert_many([float("inf"), 1.0, 2.0])
+    assert window.aggregate.during(lambda: window.evict(3)) == 0
+    window.insert(4.0)
+    assert window.query() == 4.0
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

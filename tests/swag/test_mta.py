@@ -116,19 +116,22 @@ def test_figure_2_bulk_eviction_leaves_only_the_newest_timestamp():
     assert drawn(window) == ["<8 ∅>"]
 
 
-def test_section_3_2_running_example_slides_by_sum_and_answers_max():
-    #  [2 2 3 3] + 4 -> [3 3 4]: the values that stay add up to 10 at most
-    for algorithm in (LogMTA, AMTA):
-        window = algorithm(Tagged())
-        window.insert_many([2, 2, 3, 3])
-        assert window.query()[2] == 3
-        window.insert(4)
-        # The longest prefix without which the rest still adds up to more than 10 leaves, and one more value.
-        n = window.enforce(lambda total, oldest: total[1] - oldest[1] > 10)
-        if window.query()[1] > 10:
-            window.evict()
-        assert n == 1
-        assert window.query() == (3, 10, 4, (3, 3, 4))
+def without_a_sum_over_10(total, oldest):
+    # A value belongs to the window if it and all later ones add up to 10 at most. The prefix that ends with it has to
+    # go if what is behind the prefix, and its own last value, are more than that.
+    return total["sum"] - oldest["sum"] + oldest["last"] > 10
+
+
+@BOTH
+def test_section_3_2_running_example_slides_by_sum_and_answers_max(algorithm):
+    #  [2 2 3 3] + 4 -> [3 3 4]
+    window = algorithm(sw.multi(sum=sw.sum(), max=sw.max(), last=sw.last(), all=sw.collect_list()))
+    window.insert_many([2, 2, 3, 3])
+    assert window.enforce(without_a_sum_over_10) == 0
+    assert window.query()["max"] == 3
+    window.insert(4)
+    assert window.enforce(without_a_sum_over_10) == 2
+    assert window.query() == {"sum": 10, "max": 4, "last": 4, "all": [3, 3, 4]}
 
 
 def test_figure_4_amta_structure_result_pair_and_stack():
@@ -298,7 +301,7 @@ class AmortizedWindow(Window):
 
 TestLogMTA = Window.TestCase
 TestAMTA = AmortizedWindow.TestCase
-TestLogMTA.settings = TestAMTA.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestLogMTA.settings = TestAMTA.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
 
 
 # -- policies
@@ -435,7 +438,7 @@ def test_combine_that_raises_leaves_the_window_unchanged(algorithm):
         lambda w: w.evict(11),
         lambda w: w.query(),
     ]
-    for n in [*range(1, 40), 63, 64, 65]:
+    for n in [*range(1, 24), 31, 32, 33, 64]:
         for gone in range(0, n, 3):
             for call in calls[: 2 if n - gone < 12 else 5]:
                 for good_for in range(4):
@@ -498,7 +501,7 @@ def test_amta_is_amortised_constant_when_the_window_grows_and_shrinks():
 
 
 def test_amta_evicts_batches_of_any_size_in_amortised_constant_time():
-    for batch in (2, 3, 5, 10, 20, 100):
+    for batch in (2, 5, 20, 100):
         aggregate = Counted()
         window = AMTA(aggregate)
         window.insert_many(range(4096))

@@ -8,6 +8,7 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -407,6 +408,25 @@ def test_path_that_is_no_directory_is_a_clear_error(tmp_path):
     with pytest.raises(StoreError, match=r"the store in '.*file' cannot be opened"):
         DiskStore(path)
     assert path.read_text() == "mine"
+
+
+def test_disk_store_is_open_in_one_process_at_a_time(tmp_path):
+    store = DiskStore(tmp_path)
+    code = f"from slicewise.swag.stores import DiskStore; DiskStore({str(tmp_path)!r})"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "StoreError" in other.stderr
+    assert f"the store in {str(tmp_path)!r} cannot be opened: another process has it open" in other.stderr
+    store.close()
+    DiskStore(tmp_path).close()
+
+
+def test_missing_libraries_are_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lmdb", None)
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(StoreError, match=r"the store on disk needs LMDB; install it: pip install 'slicewise\[disk\]'"):
+        DiskStore(tmp_path)
+    with pytest.raises(StoreError, match=r"the store on Redis needs redis-py; install it: pip install 'slicewise\[red"):
+        RedisStore("redis://localhost")
 
 
 def test_damaged_file_is_a_clear_error(tmp_path):

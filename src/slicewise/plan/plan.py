@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
-from slicewise.amounts import INTEGER, TIME
+from slicewise.amounts import INTEGER, TIME, Amount
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import Decision, choose_store, keep_tuples, needs_tuples
@@ -96,6 +96,18 @@ def check_runnable(workload: Workload) -> None:
                 f"query {query.name!r}: {query.window!r} mixes units with another measure, which is not run yet; give "
                 "`length` and `every` in the same units"
             )
+        if max(map(abs, _times(query.window)), default=0) > LARGEST:
+            raise QueryError(
+                f"query {query.name!r}: {query.window!r} reaches further than event times do, which end at 2**60; make "
+                "it shorter"
+            )
+
+
+def _times(window: Window) -> list[int]:
+    """The durations and instants that a window is made of."""
+    values = [getattr(window, f.name) for f in fields(window)]
+    durations = [int(v.size) for v in values if isinstance(v, Amount) and v.measure in (TIME, INTEGER)]
+    return durations + [v for v in values if isinstance(v, int)]
 
 
 def plan_for(

@@ -12,13 +12,14 @@ import numpy as np
 
 from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
-from slicewise.plan.plan import Plan
+from slicewise.plan.plan import Plan, needs_rows
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.intake import conform
 from slicewise.slicing.periodic import NEVER, PeriodicWindows
 from slicewise.slicing.reports import Reported, Table
 from slicewise.slicing.slices import Slices
+from slicewise.slicing.tracks import TrackState, carried_track
 from slicewise.slicing.tuples import Tuples
 from slicewise.windows import Session
 from slicewise.workload import Query
@@ -50,6 +51,10 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
     state = carried_state(old, Labels.of(engine.plan), plan)
     before = {q.name: q for q in engine.plan.workload.queries}
     added = [q for q in plan.workload.queries if before.get(q.name) != q]
+    counting = tuple(q.name for q in added if needs_rows(q.window))
+    begin = max(old.latest + 1, engine.horizon) if old.latest > -NEVER else -NEVER
+    if counting:
+        state = replace(state, tracks=(*state.tracks, TrackState.empty(plan, counting, begin)))
     if not added or old.latest <= -NEVER:
         return state
     target = Engine(plan, state)
@@ -60,8 +65,9 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
         state = replace(state, slices=state.tuples.cut(cells, plan.gaps, plan.monoids))
     had = set() if cut_anew and len(state.tuples) else set(map(repr, engine.plan.aggregates))
     missing = {repr(a) for q in added for a in q.aggregates.values()} - had if had else set()
-    since = {q.name: complete_since(q, state, missing) for q in added}
-    after = {q.name: old.watermark for q in added}
+    periodic = [q for q in added if q.name not in counting]
+    since = {q.name: complete_since(q, state, missing) for q in periodic} | dict.fromkeys(counting, begin)
+    after = {q.name: old.watermark for q in periodic}
     return replace(state, since={**state.since, **since}, after={**state.after, **after})
 
 
@@ -97,6 +103,7 @@ def carried_state(state: State, labels: Labels, plan: Plan) -> State:
         ),
         tuples=_tuples(state.tuples, labels.gaps, plan),
         reported=_reported(state.reported, labels, plan),
+        tracks=tuple(t for t in (carried_track(track, plan) for track in state.tracks) if t is not None),
         since={n: t for n, t in state.since.items() if n in names},
         after={n: t for n, t in state.after.items() if n in names},
     )

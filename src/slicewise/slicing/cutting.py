@@ -34,8 +34,8 @@ def cut_rows(
     if one_key and not (times[1:] < times[:-1]).any():
         in_order, order = True, None
     else:
-        # One grid: the number of a row's cell is cheap, and small enough for a radix sort. Several: a row's cell must be
-        # looked up, which costs more than to put the rows in order of time and to look up the edges among them.
+        # One grid: the number of a row's cell is cheap, and small enough for a radix sort. Several: a row's cell must
+        # be looked up, which costs more than to put the rows in order of time and to look up the edges among them.
         in_order = not edges.has_one_grid
         cells = times if in_order else edges.cells(times)
         order = order_by(key, cells)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from slicewise.amounts import ROWS
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.results import OPEN_END
@@ -145,6 +145,18 @@ class Discretiser:
     def find(self, view: View, step: Step) -> tuple[Found, np.ndarray]:
         """The windows due and not final before the step, and for each key the first row needed after it."""
         raise NotImplementedError
+
+    def find_on(self, view: View, step: Step, memory: Any) -> tuple[Found, np.ndarray, Any]:
+        """The same for windows that remember something of earlier rows: what to remember comes back as well."""
+        return *self.find(view, step), None
+
+    def save(self, memory: Any) -> Any:
+        """What is remembered, as plain data."""
+        return memory
+
+    def load(self, data: Any) -> Any:
+        """What :meth:`save` gave, back again."""
+        return data
 
 
 class Counts(Discretiser):
@@ -322,8 +334,9 @@ class Units(Discretiser):
         # The newer of the two rows is to blame.
         blamed = at if rows.fresh[places[at]] else at - 1
         error = DataError(
-            f"the measure {self.column!r} must not go backwards; it is {value[at - 1]} at time {rows.time[places[at - 1]]}"
-            f" and {value[at]} at time {rows.time[places[at]]}; the row at time {rows.time[places[blamed]]} was left out"
+            f"the measure {self.column!r} must not go backwards; it is {value[at - 1]} at time "
+            f"{rows.time[places[at - 1]]} and {value[at]} at time {rows.time[places[at]]}; the row at time "
+            f"{rows.time[places[blamed]]} was left out"
         )
         error.row = int(places[blamed])  # type: ignore[attr-defined]
         raise error
@@ -364,33 +377,3 @@ def ordinals(*columns: np.ndarray) -> np.ndarray:
     out = np.empty(n, np.int64)
     out[order] = np.arange(n) - np.repeat(starts, segment_lengths(starts, n))
     return out
-
-
-def discretisers_for(windows: Sequence[Window]) -> list[Discretiser]:
-    """One discretiser for all windows that can be found together, in a fixed order."""
-    together: dict[tuple, list[Window]] = {}
-    for window in windows:
-        together.setdefault(_kind(window), []).append(window)
-    return [_make(kind[0], found) for kind, found in together.items()]
-
-
-def _kind(window: Window) -> tuple:
-    if isinstance(window, Sliding):
-        length, every = window.length.measure, window.every.measure
-        if length == every:
-            return ("counts",) if length == ROWS else ("units", length.column)
-        return ("rows per tick" if length == ROWS else "time per rows", window)
-    return (window.kind, window)
-
-
-def _make(kind: str, windows: list) -> Discretiser:
-    if kind == "counts":
-        return Counts(windows)
-    if kind == "units":
-        return Units(windows)
-    if kind == "rows per tick":
-        return RowsPerTick(windows)
-    if kind == "time per rows":
-        return TimePerRows(windows)
-    (window,) = windows
-    return Marked(window)

@@ -136,6 +136,8 @@ class Engine:
 
     def next_due(self) -> int:
         """The first event time at which a row would let some window be reported; for ordered streams."""
+        if self.tracks:
+            return self.state.watermark + 1  # any row may decide a window
         due = NEVER
         if len(self.windows):
             following = np.minimum(self.windows.ended_by(ALL, self.state.watermark) + 1, self.windows.most)
@@ -232,7 +234,8 @@ class Engine:
         if plan.recomputed:
             tuples = tuples.joined(self._rows, plan.workload.order)
             slices = self._recomputed(slices, tuples)
-        return replace(state, slices=slices, tuples=tuples, forgotten=forgotten, latest=self.latest)
+        tracks = tuple(track.settled() for track in self.tracks)
+        return replace(state, slices=slices, tuples=tuples, forgotten=forgotten, latest=self.latest, tracks=tracks)
 
     def _without_old(self, slices: Slices, horizon: int, forgotten: int) -> tuple[Slices, int]:
         """Without slices that serve no window any more, and the event time from which all rows are still there."""

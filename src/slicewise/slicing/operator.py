@@ -402,6 +402,8 @@ class Operator:
         """Keys without slices cost nothing: now and then, numbers are given anew to those that are left."""
         assert self._engine is not None
         state = self._engine.state
+        if self._engine.tracks:
+            return  # a key that counts rows goes on counting where it stopped
         if len(self._keys) < 1024 or len(self._keys) < 4 * len(state.slices) or self._waiting or self._late:
             return
         tables = (state.reported.windows, *state.reported.sessions)

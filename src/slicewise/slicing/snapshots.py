@@ -17,13 +17,14 @@ import pyarrow as pa
 
 from slicewise.columns import Column
 from slicewise.errors import StateError
-from slicewise.plan.plan import plan_for
+from slicewise.plan.plan import Plan, plan_for
 from slicewise.slicing.adapting import Labels, adapted_state, carried_state
 from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.intake import Batch
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.reports import Reported, Table
 from slicewise.slicing.slices import Slices
+from slicewise.slicing.tracks import Ledger, Track, TrackState, carried_track
 from slicewise.slicing.tuples import Tuples
 from slicewise.workload import Workload
 
@@ -79,6 +80,7 @@ def take(op: Operator) -> dict[str, Any]:
         "latest": state.latest,
         "since": dict(state.since),
         "after": dict(state.after),
+        "tracks": [_track_to_data(track) for track in op._engine.tracks],
         "waiting": [(_batch_to_data(k.batch), k.key) for k in op._waiting],
         "late": [(_batch_to_data(k.batch), k.key) for k in op._late],
     }
@@ -108,7 +110,7 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     how = {"time_type": time_type, "ordered": op.ordered, "store": op.store}
     labels = Labels(*(tuple(snapshot["labels"][n]) for n in ("aggregates", "windows", "gaps")))
     plan = plan_for(kept, types, **how)
-    engine = Engine(plan, carried_state(_state(snapshot), labels, plan))
+    engine = Engine(plan, carried_state(_state(snapshot, plan), labels, plan))
     if kept.queries != op.workload.queries:
         plan = plan_for(op.workload, types, **how)
         engine = Engine(plan, adapted_state(engine, plan))
@@ -155,7 +157,7 @@ def _check(op: Operator, snapshot: Mapping[str, Any]) -> None:
         )
 
 
-def _state(snapshot: Mapping[str, Any]) -> State:
+def _state(snapshot: Mapping[str, Any], plan: Plan) -> State:
     slices, tuples = dict(snapshot["slices"]), dict(snapshot["tuples"])
     parts = tuple(tuple(p) for p in slices.pop("parts"))
     columns = _columns_from_data(tuples.pop("columns"))
@@ -169,7 +171,37 @@ def _state(snapshot: Mapping[str, Any]) -> State:
         latest=snapshot["latest"],
         since=dict(snapshot["since"]),
         after=dict(snapshot["after"]),
+        tracks=tuple(t for t in (_track_from_data(d, plan) for d in snapshot["tracks"]) if t is not None),
     )
+
+
+def _track_to_data(track: Track) -> dict[str, Any]:
+    state = track.settled()
+    saved = {repr(d.windows[0]): d for d in track.discretisers}
+    return {
+        "rows": _arrays(state.rows, without="columns") | {"columns": _columns_to_data(state.rows.columns)},
+        "base": state.base,
+        "last_seen": state.last_seen,
+        "queries": state.queries,
+        "since": state.since,
+        "arrived": state.arrived,
+        "ledgers": {name: _arrays(ledger) for name, ledger in state.ledgers.items()},
+        "memory": {name: saved[name].save(memory) for name, memory in state.memory.items()},
+    }
+
+
+def _track_from_data(data: Mapping[str, Any], plan: Plan) -> TrackState | None:
+    rows = dict(data["rows"])
+    columns = _columns_from_data(rows.pop("columns"))
+    ledgers = {name: Ledger(**arrays) for name, arrays in data["ledgers"].items()}
+    numbers = ("base", "last_seen", "queries", "since", "arrived")
+    state = TrackState(Tuples(**rows, columns=columns), *(data[n] for n in numbers), ledgers=ledgers)
+    kept = carried_track(state, plan)
+    if kept is None:
+        return None
+    saved = {repr(d.windows[0]): d for d in Track(plan, kept).discretisers}
+    memory = {name: saved[name].load(m) for name, m in data["memory"].items() if name in saved}
+    return replace(kept, memory=memory)
 
 
 def _arrays(data: Any, without: str = "") -> dict[str, np.ndarray]:

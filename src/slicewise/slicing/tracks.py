@@ -1,7 +1,7 @@
 """Tracks: rows in order, for the windows that only rows can tell. The second half of the slice manager.
 
-Context-aware windows (counts, other measures, punctuations, frames, user code) are ranges of rows in event-time order. A
-track keeps the rows whose order may still change, and those that undecided windows need; at each watermark step its
+Context-aware windows (counts, other measures, punctuations, frames, user code) are ranges of rows in event-time order.
+A track keeps the rows whose order may still change, and those that undecided windows need; at each watermark step its
 discretisers say where windows lie, rows are cut at the bounds of all of them into slices that all queries share, and
 what was reported before is compared with what is true now.
 
@@ -10,24 +10,39 @@ The order of rows before the horizon is final: a row that comes later than that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Parts
+from slicewise.amounts import ROWS
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.plan.plan import Group, Plan, needs_rows
 from slicewise.results import INSERT, RETRACT, UPDATE, Block
-from slicewise.slicing.discretise import Discretiser, Found, Marked, Step, Units, View, discretisers_for, ordinals
+from slicewise.slicing.discretise import (
+    Counts,
+    Discretiser,
+    Found,
+    Marked,
+    RowsPerTick,
+    Step,
+    TimePerRows,
+    Units,
+    View,
+    ordinals,
+)
+from slicewise.slicing.intake import conform
 from slicewise.slicing.kernels import expand_ranges, match_rows, sorted_unique
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.stores import STORES
 from slicewise.slicing.tuples import Tuples
+from slicewise.slicing.userwindows import make_user_windows
+from slicewise.windows import Sliding, Window
 
 __all__ = ["Ledger", "Track", "TrackState"]
 
@@ -66,6 +81,13 @@ class Ledger:
         """The entries at ``index``."""
         return Ledger(*(getattr(self, n)[index] for n in self.__dataclass_fields__))
 
+    @classmethod
+    def joined(cls, ledgers: Sequence[Ledger]) -> Ledger:
+        """The ledgers of several windows, numbered in their order."""
+        families = [np.full(len(ledger), number) for number, ledger in enumerate(ledgers)]
+        numbered = [replace(ledger, family=f) for ledger, f in zip(ledgers, families, strict=True)]
+        return cls(*(np.concatenate([getattr(n, name) for n in numbered]) for name in cls.__dataclass_fields__))
+
     def find(self, other: Ledger) -> np.ndarray:
         """For each entry of another ledger the same window in this one, or -1."""
         names = ("family", "key", "start", "end", "nth")
@@ -80,7 +102,8 @@ class Ledger:
 class TrackState:
     """All that a track knows, as data.
 
-    ``queries`` are the names of those it serves, ``since`` is the event time from which on it counts rows.
+    ``queries`` are the names of those it serves, ``since`` is the event time from which on it counts rows. Ledgers and
+    what user code remembers stand under the name of their window.
     ``base`` and ``last_seen`` have an entry for every key: the position of the key's first row that is still here, and
     the latest event time of any of its rows.
     """
@@ -88,11 +111,11 @@ class TrackState:
     rows: Tuples
     base: np.ndarray
     last_seen: np.ndarray
-    ledgers: tuple[Ledger, ...]
     queries: tuple[str, ...]
     since: int = -NEVER
     arrived: int = 0
-    memory: tuple[Any, ...] = ()
+    ledgers: Mapping[str, Ledger] = field(default_factory=dict)
+    memory: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, plan: Plan, queries: tuple[str, ...], since: int = -NEVER) -> TrackState:
@@ -102,7 +125,7 @@ class TrackState:
         conditions = {d.column: pa.bool_() for d in discretisers if isinstance(d, Marked)}
         types = {**plan.column_types, **conditions, ARRIVAL: pa.int64()}
         none = np.empty(0, np.int64)
-        return cls(Tuples.empty(types), none, none, tuple(Ledger.empty() for _ in discretisers), queries, since)
+        return cls(Tuples.empty(types), none, none, queries, since)
 
 
 def new_tracks(plan: Plan) -> tuple[TrackState, ...]:
@@ -111,6 +134,25 @@ def new_tracks(plan: Plan) -> tuple[TrackState, ...]:
         return ()
     asked = tuple(q.name for q in plan.workload.queries if needs_rows(q.window))
     return (TrackState.empty(plan, asked),)
+
+
+def carried_track(state: TrackState, plan: Plan) -> TrackState | None:
+    """The state of a track for a plan with other queries; None if it serves none of them."""
+    said = {q.name: q for q in plan.workload.queries}
+    names = tuple(name for name in state.queries if name in said)
+    if not names:
+        return None
+    kept = {repr(said[name].window) for name in names}
+    wanted = TrackState.empty(plan, names).rows.columns
+    nothing = Column.of([None] * len(state.rows))
+    columns = {n: state.rows.columns.get(n, conform(nothing, c.type, n)) for n, c in wanted.items()}
+    return replace(
+        state,
+        rows=replace(state.rows, columns=columns),
+        queries=names,
+        ledgers={w: ledger for w, ledger in state.ledgers.items() if w in kept},
+        memory={w: memory for w, memory in state.memory.items() if w in kept},
+    )
 
 
 class Track:
@@ -153,36 +195,40 @@ class Track:
         base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -NEVER)
         view = View(rows, base, last_seen)
         needed = view.first_at(step.horizon)
-        ledgers, memory, blocks = [], [], []
+        ledgers: dict[str, Ledger] = {}
+        memory: dict[str, Any] = {}
+        blocks: list[Block] = []
         everything = _Values(self.plan, rows, None)
         for number, discretiser in enumerate(self.discretisers):
-            found, first, kept = self._find(number, discretiser, view, step)
+            found, first, kept = discretiser.find_on(view, step, state.memory.get(repr(discretiser.windows[0])))
+            if kept is not None:
+                memory[repr(discretiser.windows[0])] = kept
             needed = np.minimum(needed, first)
-            memory.append(kept)
             values = everything if found.rows is None else _Values(self.plan, rows, found.rows)
-            ledger, more = self._report(number, found, values, state.ledgers[number], keys)
-            ledgers.append(ledger.take(np.flatnonzero(ledger.decided >= step.horizon)))
+            before = Ledger.joined([state.ledgers.get(repr(w), Ledger.empty()) for w in discretiser.windows])
+            ledger, more = self._report(number, found, values, before, keys)
             blocks += more
+            for family, window in enumerate(discretiser.windows):
+                mine = (ledger.family == family) & (ledger.decided >= step.horizon)
+                ledgers[repr(window)] = ledger.take(np.flatnonzero(mine))
         if len(view.keys):
             last_seen[view.keys] = np.maximum(last_seen[view.keys], view.time[view.ends - 1])
             base[view.keys] += needed - view.starts
             index, _ = expand_ranges(needed, view.ends)
             rows = rows.take(index) if len(index) < len(rows) else rows
         rows = replace(rows, fresh=np.zeros(len(rows), bool))
-        after = replace(state, rows=rows, base=base, last_seen=last_seen, ledgers=tuple(ledgers), arrived=self._arrived)
-        return replace(after, memory=tuple(memory)), blocks
+        after = replace(state, rows=rows, base=base, last_seen=last_seen, arrived=self._arrived)
+        return replace(after, ledgers=ledgers, memory=memory), blocks
+
+    def settled(self) -> TrackState:
+        """The state with the rows that came since the last step."""
+        rows = self.state.rows.joined(self._pending, self.plan.workload.order)
+        return replace(self.state, rows=rows, arrived=self._arrived)
 
     def commit(self, state: TrackState) -> None:
         """Take the state after a step."""
         self.state = state
         self._pending = []
-
-    def _find(self, number: int, discretiser: Discretiser, view: View, step: Step) -> tuple[Found, np.ndarray, Any]:
-        remembering = getattr(discretiser, "find_on", None)
-        if remembering is None:
-            return *discretiser.find(view, step), None
-        memory = self.state.memory[number] if self.state.memory else None
-        return remembering(view, step, memory)
 
     def _check(self, rows: Tuples) -> None:
         for discretiser in self.discretisers:
@@ -333,3 +379,33 @@ def _grown(array: np.ndarray, size: int, filler: int) -> np.ndarray:
     out = np.full(max(size, len(array)), filler, np.int64)
     out[: len(array)] = array
     return out
+
+
+def discretisers_for(windows: Sequence[Window]) -> list[Discretiser]:
+    """One discretiser for all windows that can be found together, in a fixed order."""
+    together: dict[tuple, list[Window]] = {}
+    for window in windows:
+        together.setdefault(_kind(window), []).append(window)
+    return [_make(kind[0], found) for kind, found in together.items()]
+
+
+def _kind(window: Window) -> tuple:
+    if isinstance(window, Sliding):
+        length, every = window.length.measure, window.every.measure
+        if length == every:
+            return ("counts",) if length == ROWS else ("units", length.column)
+        return ("rows per tick" if length == ROWS else "time per rows", window)
+    return (window.kind, window)
+
+
+def _make(kind: str, windows: list) -> Discretiser:
+    if kind == "counts":
+        return Counts(windows)
+    if kind == "units":
+        return Units(windows)
+    if kind == "rows per tick":
+        return RowsPerTick(windows)
+    if kind == "time per rows":
+        return TimePerRows(windows)
+    (window,) = windows
+    return Marked(window) if kind in ("punctuated", "frames") else make_user_windows(window)

@@ -74,12 +74,17 @@ class BInt(SlidingWindow):
             self._resize(2 * len(levels[0]))
             levels = self._levels
         combine, front = self._combine, self._front
+        fresh = []
         for level, ring in enumerate(levels):
             start = position >> level << level
             if start < front:
                 break  # it began with a value that has left, as did all above: never to be used again
             at = (position >> level) & (len(ring) - 1)
-            ring[at] = partial if start == position else combine(ring[at], partial)
+            fresh.append(partial if start == position else combine(ring[at], partial))
+        # Written only now, so that a `combine` that raises leaves all as it was.
+        for level, interval in enumerate(fresh):
+            ring = levels[level]
+            ring[(position >> level) & (len(ring) - 1)] = interval
         self._back = position + 1
 
     def evict(self, n: int = 1) -> None:

@@ -65,6 +65,18 @@ class ChunkedQueue:
         self._chunks[self.back >> self._shift][at] = value
         self.back += 1
 
+    def pop(self) -> None:
+        """Take the newest value back.
+
+        Runtime complexity: O(1).
+        """
+        self.back -= 1
+        chunk, at = self.back >> self._shift, self.back & self._mask
+        if at:
+            self._chunks[chunk][at] = None
+        else:
+            del self._chunks[chunk]
+
     def popleft(self) -> None:
         """Let the oldest value go.
 

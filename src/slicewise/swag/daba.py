@@ -93,9 +93,16 @@ class DABA(SlidingWindow):
         aggregates = self._aggregates
         back = aggregates.back
         aggregate = partial if self._b == back else self._combine(aggregates[back - 1], partial)
+        pointers = self._l, self._r, self._a, self._b
         self._values.append(partial)
         aggregates.append(aggregate)
-        self._fix_up()
+        try:
+            self._fix_up()
+        except Exception:  # a value that cannot be combined: as if it had never come
+            self._values.pop()
+            aggregates.pop()
+            self._l, self._r, self._a, self._b = pointers
+            raise
 
     def evict(self, n: int = 1) -> None:
         """Let the ``n`` oldest values go.

@@ -231,10 +231,14 @@ class FlatFAT(SlidingWindow):
         self._make_room(len(partials))
         mask = self._tree.capacity - 1
         first = self._front + self._span
-        if len(partials) == 1:
-            self._write(first & mask, partials[0])
-        else:
-            self._update({(first + i) & mask: partial for i, partial in enumerate(partials)})
+        try:
+            if len(partials) == 1:
+                self._write(first & mask, partials[0])
+            else:
+                self._update({(first + i) & mask: partial for i, partial in enumerate(partials)})
+        except Exception:  # a value that cannot be combined: as if it had never come
+            self._tree.update({(first + i) & mask: HOLE for i in range(len(partials))})
+            raise
         if self._numbers is not None:
             for i in range(len(partials)):
                 self._numbers[(first + i) & mask] = self.inserted + i

@@ -318,6 +318,7 @@ class MonoidTree(SlidingWindow):
             self.flush()
 
     def _state(self) -> dict[str, Any]:
+        """What a flush writes besides pairs, in plain data: numbers, texts, lists, the partials of O(log n) nodes."""
         return {
             "format": FORMAT,
             "algorithm": type(self).__name__,

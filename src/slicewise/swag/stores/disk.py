@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
-from typing import Any
+from typing import IO, Any
 
 from slicewise.errors import QueryError
 from slicewise.swag.stores.base import Codec, Key, Store, StoreError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["DiskStore"]
 
 
 class DiskStore(Store):
     """An embedded database in a directory of its own, one window each. Needs ``pip install slicewise[disk]``.
+
+    LMDB was chosen over RocksDB: it takes no memory of the process but the pages that are read, a flush is one
+    transaction, and space that is given up is used again without compaction.
 
     Parameters
     ----------
@@ -59,6 +68,7 @@ class DiskStore(Store):
         self._codec = Codec(trust)
         _check_bytes(max_bytes)
         with self._speaking("opened"):
+            self._lock = _lock(self.path)
             # `writemap` is left off: with it the file would have holes where other processes see garbage after a crash.
             self._env = lmdb.open(self.path, map_size=max_bytes, sync=sync, max_spare_txns=1, readahead=False)
             self._env.reader_check()  # a killed process leaves its place in the table of readers taken
@@ -85,6 +95,8 @@ class DiskStore(Store):
 
     def close(self) -> None:
         self._env.close()
+        if self._lock is not None:
+            self._lock.close()
 
     @contextmanager
     def _speaking(self, done: str) -> Any:
@@ -98,6 +110,20 @@ class DiskStore(Store):
             ) from e
         except (self._lmdb.Error, OSError) as e:
             raise StoreError(f"the store in {self.path!r} cannot be {done}: {e or type(e).__name__}") from e
+
+
+def _lock(path: str) -> IO[str] | None:
+    """Keep other processes out, which would write over what this one knows; the system unlocks when we end."""
+    os.makedirs(path, exist_ok=True)
+    if fcntl is None:
+        return None
+    file = open(os.path.join(path, "window.lock"), "w")  # noqa: SIM115
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as e:
+        file.close()
+        raise OSError("another process has it open") from e
+    return file
 
 
 def _check_bytes(max_bytes: int) -> None:

@@ -1,0 +1,305 @@
+"""Windows of the user's own making: Cutty's discretisation by user code, and MTA's slide policies.
+
+User code is asked about rows in event-time order, key by key. What it remembers is kept as of the horizon, because the
+order of later rows may still change: at each step it is copied, shown the rows since, and kept again as of the new
+horizon.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.errors import DataError
+from slicewise.results import OPEN_END
+from slicewise.slicing.discretise import Discretiser, Found, Step, View
+from slicewise.slicing.periodic import NEVER
+from slicewise.swag.log_mta import LogMTA
+from slicewise.windows import Evict, Policy, UserDefined
+
+__all__ = ["Policies", "UserWindows"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Memory:
+    """What is kept of one key: the user's object, and the open windows (deterministic) or the front of the only one."""
+
+    thing: Any
+    open_at: tuple[int, ...] = ()
+    front: int = 0
+
+
+class _ByKey(Discretiser):
+    """Asks about one key after the other, and puts together what comes back."""
+
+    def find_on(
+        self, view: View, step: Step, memory: dict[int, _Memory] | None
+    ) -> tuple[Found, np.ndarray, dict[int, _Memory]]:
+        """The windows due, the first row needed of each key, and what to remember as of the new horizon."""
+        kept = dict(memory or {})
+        fresh, settled, needed = view.first_at(step.before), view.first_at(step.horizon), view.first_at(step.horizon)
+        pieces = []
+        for s, key in enumerate(view.keys.tolist()):
+            now = kept.get(key) or self._new()
+            rows = _KeyRows(view, s, int(fresh[s]), int(settled[s]))
+            if len(rows):
+                found, now = self._ask(rows, now, step)
+                pieces.append((np.full(len(found[0]), key), *found))
+            kept[key] = now
+            needed[s] = min(needed[s], rows.index_of(self._oldest(now, rows)))
+        if not pieces:
+            none = np.empty(0, np.int64)
+            return Found(none, none, none, none, none, none, none), needed, kept
+        key, low, high, start, end, decided = (np.concatenate(c) for c in zip(*pieces, strict=True))
+        return Found(np.zeros(len(key), np.int64), key, low, high, start, end, decided), needed, kept
+
+    def _new(self) -> _Memory:
+        raise NotImplementedError
+
+    def _ask(self, rows: _KeyRows, now: _Memory, step: Step) -> tuple[tuple[np.ndarray, ...], _Memory]:
+        raise NotImplementedError
+
+    def _oldest(self, now: _Memory, rows: _KeyRows) -> int:
+        raise NotImplementedError
+
+
+class _KeyRows:
+    """The rows of one key that user code has not been shown for good: positions in the view, and which are settled."""
+
+    def __init__(self, view: View, segment: int, low: int, settled: int) -> None:
+        self.view = view
+        self.shift = int(view.base[segment] - view.starts[segment])
+        self.low, self.settled, self.high = low, max(settled, low), int(view.ends[segment])
+
+    def __len__(self) -> int:
+        return self.high - self.low
+
+    def index_of(self, position: int) -> int:
+        """Where in the view a position of this key lies."""
+        return position - self.shift
+
+    def position_of(self, index: int) -> int:
+        """The position of a row of the view."""
+        return index + self.shift
+
+
+class UserWindows(_ByKey):
+    """``user_defined``: the user's object says how many windows begin and end with each row, or what to evict."""
+
+    def __init__(self, window: UserDefined) -> None:
+        super().__init__([window])
+        self.window = window
+
+    def save(self, memory: dict[int, _Memory]) -> dict[int, tuple[Any, ...]]:
+        return {key: (copy.deepcopy(vars(m.thing)), m.open_at, m.front) for key, m in memory.items()}
+
+    def load(self, data: dict[int, tuple[Any, ...]]) -> dict[int, _Memory]:
+        return {key: _Memory(self._with(attributes), *rest) for key, (attributes, *rest) in data.items()}
+
+    def _with(self, attributes: dict[str, Any]) -> Any:
+        thing = self.window.factory()
+        vars(thing).update(copy.deepcopy(attributes))
+        return thing
+
+    def _new(self) -> _Memory:
+        return _Memory(self.window.factory())
+
+    def _oldest(self, now: _Memory, rows: _KeyRows) -> int:
+        if not self.window.deterministic:
+            return now.front
+        return now.open_at[0] if now.open_at else rows.position_of(rows.settled)
+
+    def _ask(self, rows: _KeyRows, now: _Memory, step: Step) -> tuple[tuple[np.ndarray, ...], _Memory]:
+        thing = copy.deepcopy(now.thing)
+        one, other = self._answers(rows, thing, rows.low, rows.settled)
+        settled = copy.deepcopy(thing)
+        later = self._answers(rows, thing, rows.settled, rows.high)
+        first, second = np.concatenate([one, later[0]]), np.concatenate([other, later[1]])
+        if self.window.deterministic:
+            return self._begun_and_ended(rows, replace(now, thing=settled), first, second, step)
+        return self._evicted(rows, replace(now, thing=settled), first, second, step)
+
+    def _begun_and_ended(
+        self, rows: _KeyRows, now: _Memory, begins: np.ndarray, ends: np.ndarray, step: Step
+    ) -> tuple[tuple[np.ndarray, ...], _Memory]:
+        time, row = rows.view.time, np.arange(rows.low, rows.high)
+        opened = len(now.open_at) + np.cumsum(begins)
+        short = np.flatnonzero(opened < np.cumsum(ends))
+        if len(short):
+            self._complain(rows, rows.low + short[0], f"ended more windows than had begun: {int(ends[short[0]])} ends")
+        began = np.concatenate([[rows.index_of(p) for p in now.open_at], np.repeat(row, begins)]).astype(np.int64)
+        ended = np.repeat(row, ends)
+        high = np.concatenate([ended, np.full(len(began) - len(ended), rows.high)])
+        over = np.arange(len(began)) < len(ended)
+        decided = np.where(over, time[np.minimum(high, rows.high - 1)], NEVER)
+        end = np.where(over, decided, OPEN_END)
+        due = (began < high) & (decided <= step.watermark)
+        found = tuple(c[due] for c in (began, high, time[began], end, decided))
+        # As of the new horizon: windows begun by settled rows and not ended by them.
+        before = int(begins[: rows.settled - rows.low].sum()) + len(now.open_at)
+        gone = int(ends[: rows.settled - rows.low].sum())
+        still = tuple(rows.position_of(int(b)) for b in began[gone:before])
+        return found, replace(now, open_at=still)
+
+    def _evicted(
+        self, rows: _KeyRows, now: _Memory, evicted: np.ndarray, triggers: np.ndarray, step: Step
+    ) -> tuple[tuple[np.ndarray, ...], _Memory]:
+        time, row = rows.view.time, np.arange(rows.low, rows.high)
+        front = rows.index_of(now.front) + np.cumsum(evicted)
+        short = np.flatnonzero(front > row + 1)
+        if len(short):
+            self._complain(rows, rows.low + short[0], f"evicted more rows than there are: {int(evicted[short[0]])}")
+        due = np.flatnonzero(triggers.astype(bool) & (front <= row) & (time[row] < step.watermark))
+        found = (front[due], row[due] + 1, time[front[due]], time[row[due]], time[row[due]])
+        settled = rows.settled - rows.low
+        at = now.front + int(evicted[:settled].sum())
+        return found, replace(now, front=at)
+
+    def _answers(self, rows: _KeyRows, thing: Any, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+        """What user code says of some rows: begins and ends, or evictions and triggers."""
+        if low == high:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        columns = {name: rows.view.rows.columns[name].take(slice(low, high)) for name in self.window.columns}
+        if hasattr(thing, "on_batch"):
+            arrays = {
+                n: c.values if c.valid is None else np.ma.array(c.values, mask=~c.valid) for n, c in columns.items()
+            }
+            try:
+                said = thing.on_batch(rows.view.time[low:high], arrays)
+                one, other = (np.asarray(a) for a in said)
+            except DataError:
+                raise
+            except Exception as error:
+                self._complain(rows, low, f"raised {error!r} on a batch", error)
+            if one.shape != (high - low,) or other.shape != (high - low,) or one.dtype.kind not in "iub":
+                self._complain(rows, low, f"must give two integer arrays of {high - low} on a batch; got {said!r}")
+            return self._checked(rows, low, one.astype(np.int64), other.astype(np.int64))
+        listed = {name: column.to_pylist() for name, column in columns.items()}
+        one, other = np.empty(high - low, np.int64), np.empty(high - low, np.int64)
+        for i, time in enumerate(rows.view.time[low:high].tolist()):
+            try:
+                said = thing.on_record(time, {name: values[i] for name, values in listed.items()})
+            except Exception as error:
+                self._complain(rows, low + i, f"raised {error!r}", error)
+            one[i], other[i] = self._pair(rows, low + i, said)
+        return self._checked(rows, low, one, other)
+
+    def _pair(self, rows: _KeyRows, at: int, said: Any) -> tuple[int, int]:
+        evicts = isinstance(said, Evict)
+        if evicts and not self.window.deterministic:
+            return said.n, int(said.trigger)
+        if self.window.deterministic and not evicts and _are_two_counts(said):
+            return int(said[0]), int(said[1])
+        wanted = "two counts (begins, ends)" if self.window.deterministic else "sw.Evict(n, trigger)"
+        hint = "; say deterministic=False" if evicts else ""
+        self._complain(rows, at, f"must return {wanted}; got {said!r}{hint}")
+
+    def _checked(self, rows: _KeyRows, low: int, one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        wrong = np.flatnonzero((one < 0) | (other < 0))
+        if len(wrong):
+            at = int(wrong[0])
+            self._complain(rows, low + at, f"must not return negative counts; got {int(one[at])} and {int(other[at])}")
+        return one, other
+
+    def _complain(self, rows: _KeyRows, at: int, what: str, cause: Exception | None = None) -> Any:
+        raise DataError(f"{self.window!r} at the record of time {rows.view.time[at]}: {what}") from cause
+
+
+class Policies(_ByKey):
+    """``policy``: after each row the longest prefix that the user's ``evict`` condemns leaves, found in a tree."""
+
+    by_position = True
+
+    def __init__(self, window: Policy) -> None:
+        super().__init__([window])
+        self.window = window
+        self.watched = Watched(dict(window.watch))
+
+    def save(self, memory: dict[int, _Memory]) -> dict[int, int]:
+        return {key: m.front for key, m in memory.items()}
+
+    def load(self, data: dict[int, int]) -> dict[int, _Memory]:
+        return {key: _Memory(None, front=front) for key, front in data.items()}
+
+    def _new(self) -> _Memory:
+        return _Memory(LogMTA(self.watched))
+
+    def _tree(self, rows: _KeyRows, now: _Memory) -> LogMTA:
+        """A copy of the tree as of the horizon; after a restart it is grown again from the rows that are there."""
+        if now.thing is not None:
+            return copy.deepcopy(now.thing)
+        tree = LogMTA(self.watched)
+        for value in self._inputs(rows, rows.index_of(now.front), rows.low):
+            tree.insert(value)
+        return tree
+
+    def _oldest(self, now: _Memory, rows: _KeyRows) -> int:
+        return now.front
+
+    def _ask(self, rows: _KeyRows, now: _Memory, step: Step) -> tuple[tuple[np.ndarray, ...], _Memory]:
+        tree, front = self._tree(rows, now), now.front
+        time, every = rows.view.time, int(self.window.every.size)
+        inputs = self._inputs(rows, rows.low, rows.high)
+        settled: _Memory | None = None
+        low, high = [], []
+        for at, value in zip(range(rows.low, rows.high), inputs, strict=True):
+            if at == rows.settled and settled is None:
+                settled = _Memory(copy.deepcopy(tree), front=front)
+            tree.insert(value)
+            try:
+                front += tree.enforce(self.window.evict)
+            except Exception as error:
+                raise DataError(f"{self.window!r} at the record of time {time[at]}: raised {error!r}") from error
+            if (rows.position_of(at) + 1) % every == 0 and len(tree) and time[at] < step.watermark:
+                low.append(rows.index_of(front))
+                high.append(at + 1)
+        lows, highs = np.array(low, np.int64), np.array(high, np.int64)
+        found = (lows, highs, lows + rows.shift, highs + rows.shift, time[highs - 1])
+        return found, settled or _Memory(tree, front=front)
+
+    def _inputs(self, rows: _KeyRows, low: int, high: int) -> list[tuple[Any, ...]]:
+        names = self.watched.columns
+        if not names:
+            return [()] * (high - low)
+        lists = [rows.view.rows.columns[n].take(slice(low, high)).to_pylist() for n in names]
+        return list(zip(*lists, strict=True))
+
+
+class Watched(Aggregate):
+    """Several named aggregates over rows at once; a row is a tuple of all the columns that they read."""
+
+    name = "watched"
+
+    def __init__(self, aggregates: dict[str, Aggregate]) -> None:
+        super().__init__(*dict.fromkeys(c for a in aggregates.values() for c in a.columns))
+        self.aggregates = aggregates
+        self.identity = tuple(a.identity for a in aggregates.values())
+        self._inputs = [(a, [self.columns.index(c) for c in a.columns]) for a in aggregates.values()]
+
+    def lift(self, row: Sequence[Any]) -> tuple[Any, ...]:  # type: ignore[override]
+        lifted = []
+        for aggregate, places in self._inputs:
+            values = [row[i] for i in places]
+            skipped = aggregate.skips_nulls and any(v is None for v in values)
+            lifted.append(aggregate.identity if skipped else aggregate.lift(*values))
+        return tuple(lifted)
+
+    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(g.combine(x, y) for g, x, y in zip(self.aggregates.values(), a, b, strict=True))
+
+    def lower(self, partial: tuple[Any, ...]) -> dict[str, Any]:
+        return {n: g.lower(x) for (n, g), x in zip(self.aggregates.items(), partial, strict=True)}
+
+
+def make_user_windows(window: UserDefined | Policy) -> Discretiser:
+    """The discretiser of a window that runs user code."""
+    return UserWindows(window) if isinstance(window, UserDefined) else Policies(window)
+
+
+def _are_two_counts(said: Any) -> bool:
+    return isinstance(said, (tuple, list)) and len(said) == 2 and all(isinstance(n, (int, np.integer)) for n in said)
