@@ -84,7 +84,7 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, index: np.ndarray) -> Column:
+    def take(self, index: np.ndarray | slice) -> Column:
         """The rows at ``index``: integers, a boolean mask or a slice."""
         return Column(self.values[index], self.type, None if self.valid is None else self.valid[index])
 

@@ -194,8 +194,8 @@ def _track_from_data(data: Mapping[str, Any], plan: Plan) -> TrackState | None:
     rows = dict(data["rows"])
     columns = _columns_from_data(rows.pop("columns"))
     ledgers = {name: Ledger(**arrays) for name, arrays in data["ledgers"].items()}
-    numbers = ("base", "last_seen", "queries", "since", "arrived")
-    state = TrackState(Tuples(**rows, columns=columns), *(data[n] for n in numbers), ledgers=ledgers)
+    same = {name: data[name] for name in ("base", "last_seen", "queries", "since", "arrived")}
+    state = TrackState(Tuples(**rows, columns=columns), ledgers=ledgers, **same)
     kept = carried_track(state, plan)
     if kept is None:
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -206,7 +206,7 @@ class UserWindows(_ByKey):
             self._complain(rows, low + at, f"must not return negative counts; got {int(one[at])} and {int(other[at])}")
         return one, other
 
-    def _complain(self, rows: _KeyRows, at: int, what: str, cause: Exception | None = None) -> Any:
+    def _complain(self, rows: _KeyRows, at: int, what: str, cause: Exception | None = None) -> NoReturn:
         raise DataError(f"{self.window!r} at the record of time {rows.view.time[at]}: {what}") from cause
 
 
