@@ -22,13 +22,14 @@ STAGES = {
     "results": 2,
     "aggregates": 3,
     "windows": 4,
+    "swag": 4,
     "workload": 5,
     "plan": 6,
     "slicing": 7,
     "spark": 8,
 }
 #: Beside the path, with the highest rank that each may import. Nothing on the path imports these.
-BESIDE = {"swag": 3, "baselines": 7, "testing": 8, "cli": 8}
+BESIDE = {"baselines": 7, "testing": 8, "cli": 8}
 #: `Workload.explain`, `operator` and `run` open later stages, when they are called and not before.
 DOORS = {"workload"}
 #: The package itself hands out the public names of all stages.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -119,6 +119,7 @@ class Workload:
             raise QueryError(f"query {name!r} computes nothing; add an aggregate, such as n=sw.count()")
         for column, aggregate in aggregates.items():
             self._check_aggregate(name, column, aggregate)
+        self._check_names(name, aggregates.values())
         said = _query(name, window, aggregates)
         return self._with((*self.queries, said))
 
@@ -175,6 +176,16 @@ class Workload:
             raise QueryError(f"query {query!r}: {column!r} is {kind}; give the aggregate another name")
         if aggregate.name != "count" and not aggregate.columns:
             raise QueryError(f"query {query!r}: {aggregate!r} needs a column, as in {aggregate.name}('v')")
+
+    def _check_names(self, query: str, added: Iterable[Aggregate]) -> None:
+        """State is kept under the names of aggregates, so no two different ones may share a name."""
+        known: dict[str, Aggregate] = {}
+        for aggregate in (*(a for q in self.queries for a in q.aggregates.values()), *added):
+            if known.setdefault(repr(aggregate), aggregate) != aggregate:
+                raise QueryError(
+                    f"query {query!r}: two different aggregates are called {aggregate!r}; name one of them otherwise: "
+                    "sw.aggregate(..., name='...')"
+                )
 
     def __repr__(self) -> str:
         said = [f"time={self.time!r}"]

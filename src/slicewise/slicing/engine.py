@@ -129,8 +129,9 @@ class Engine:
         pieces = cut_rows(key, times, columns, self.edges, plan.monoids, plan.recomputed, one_key=one_key)
         if plan.recomputed:
             self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
-        for track in self.tracks:
-            track.insert(key, times, columns, self.horizon)
+        counted = [track.counted(key, times, columns, self.horizon) for track in self.tracks]
+        for track, rows in zip(self.tracks, counted, strict=True):
+            track.insert(rows, len(times))
         self._pieces.append(pieces)
         self.latest = max(self.latest, int(pieces.last.max()))
 

@@ -67,6 +67,12 @@ class Batch:
         source = {name: _picked(data, index) for name, data in self.source.items()}
         return Batch(self.times[index], self.time_type, [], {}, source)
 
+    def pick(self, index: np.ndarray) -> Batch:
+        """The rows at ``index``, to be processed."""
+        columns = {name: column.take(index) for name, column in self.columns.items()}
+        keys = [key.take(pa.array(index)) for key in self.keys]
+        return Batch(self.times[index], self.time_type, keys, columns, self.take(index).source)
+
     def source_list(self, name: str) -> list[Any]:
         """A column as it came, as Python values."""
         data = self.source[name]

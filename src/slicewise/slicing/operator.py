@@ -188,18 +188,20 @@ class Operator:
     def stats(self) -> Stats:
         """Counts of what the operator holds and has done."""
         self._flush()
+        watermark = None if abs(self._watermark) >= NEVER else self._watermark
         if self._engine is None:
-            return Stats(0, 0, 0, 0, 0, 0, 0, None)
+            return Stats(0, 0, 0, 0, 0, 0, 0, watermark)
         state = self._engine.settled()
+        stored = [state.tuples, *(track.rows for track in state.tracks)]
         return Stats(
-            keys=len(np.unique(state.slices.key)),
+            keys=len(np.unique(np.concatenate([state.slices.key, *(t.key for t in stored)]))),
             slices=len(state.slices),
-            tuples=len(state.tuples),
-            bytes=state.slices.nbytes + state.tuples.nbytes,
+            tuples=sum(len(t) for t in stored),
+            bytes=state.slices.nbytes + sum(t.nbytes for t in stored),
             rows=self._rows,
             results=self._results,
             late_rows=self._late_rows,
-            watermark=None if abs(self._watermark) >= NEVER else self._watermark,
+            watermark=watermark,
         )
 
     def slices(self) -> pa.Table:
@@ -282,6 +284,8 @@ class Operator:
         self._keys = KeyTable([])
         self._watermark = -NEVER
         self._waiting, self._late = [], []
+        #: Results of rows beside one that was refused; they come out with the next ones.
+        self._held = NOTHING
         self._rows = self._results = self._late_rows = 0
         self._buffer.look_closer()
 
@@ -305,9 +309,31 @@ class Operator:
 
     def _flush(self) -> Results:
         """Hand buffered rows to the engine."""
+        held, self._held = self._held, NOTHING
         if not len(self._buffer):
-            return NOTHING
-        return self._take(self._buffer.drain(self._types))
+            return held
+        batch = self._buffer.batch(self._types)
+        self._bound(batch)
+        self._buffer.clear()
+        try:
+            return held + self._take(batch)
+        except Exception:
+            self._held = held
+            self._take_one_by_one(batch)
+            held, self._held = self._held, NOTHING
+            return held
+
+    def _take_one_by_one(self, batch: Batch) -> None:
+        """Let in all rows but those that cannot be; the first of them is named in the error."""
+        refused: tuple[int, Exception] | None = None
+        for i in range(len(batch)):
+            try:
+                self._held = self._held + self._take(batch.pick(np.array([i])))
+            except Exception as error:
+                refused = refused or (int(batch.times[i]), error)
+        if refused is not None:
+            time, error = refused
+            raise DataError(f"the row at time {time} cannot be taken, and was left out: {error}") from error
 
     def _take(self, batch: Batch) -> Results:
         """Let checked rows in."""
@@ -367,6 +393,7 @@ class Operator:
         plan = plan_for(self.workload, types, time_type=time_type, ordered=self.ordered, store=self.store)
         self._engine = Engine(plan)
         self._types, self._time_type = types, time_type
+        self._buffer.time_type = time_type
         self._keys = KeyTable([types[k] for k in self.workload.keys])
         self._engine.state = replace(self._engine.state, watermark=self._watermark)
 

@@ -61,6 +61,7 @@ class RowBuffer:
         self.keys: list[Any] = []
         self.zone: bool | None = None
         self._has_zone = False
+        self.time_type: pa.DataType | None = None
         self.latest = -NEVER
         self._stride = 1
         self._edge = -NEVER
@@ -126,29 +127,33 @@ class RowBuffer:
             self._reset(at if self.ordered else -LARGEST_TIME, self._edge)
         return NOTHING
 
-    def drain(self, types: Mapping[str, pa.DataType]) -> Batch:
-        """The buffered rows as columns, and an empty buffer. Raises, and keeps the rest, if a row is not right.
+    def batch(self, types: Mapping[str, pa.DataType]) -> Batch:
+        """The buffered rows as columns. Raises if a row is not right, and keeps the others.
 
         ``types`` are those of columns that are known already.
         """
         columns = {name: self._column(name, types.get(name)) for name in self.workload.columns}
         times = self._time_column()
         keys = [self._key_column(i, name, types.get(name)) for i, name in enumerate(self.workload.keys)]
-        batch = Batch(times, self._time_type(), keys, columns, {ROWS: list(self.rows)})
+        return Batch(times, self._time_type(), keys, columns, {ROWS: list(self.rows)})
+
+    def clear(self) -> None:
+        """Forget the buffered rows: they have been taken."""
         # Stretch of event time until the next look: as much as brings about a full buffer.
         if len(self.times) < FULL // 2:
             self._stride = min(2 * self._stride, LARGEST_TIME)
         elif len(self.times) > 2 * FULL:
             self._stride = max(1, self._stride // 2)
-        self.latest = max(self.latest, int(times.max()))
+        self.latest = max(self.latest, max(self.times))
         for kept in (self.times, self.rows, self.keys):
             kept.clear()
         self.look_closer()
-        return batch
 
     def _time_type(self) -> pa.DataType:
         if self.workload.time_measure == INTEGER:
             return pa.int64()
+        if self.zone is None and self.time_type is not None:
+            return self.time_type
         return pa.timestamp("us", "UTC" if self.zone else None)
 
     def _time_column(self) -> np.ndarray:
@@ -215,7 +220,7 @@ class RowBuffer:
         if not isinstance(row, Mapping):
             return f"a row must be a mapping of columns; got {row!r} at time {time}; it was left out"
         if name not in row:
-            return f"there is no column {name!r} in the row at time {time}; {did_you_mean(name, row)} It was left out"
+            return f"there is no column {name!r} in the row at time {time}; it was left out; {did_you_mean(name, row)}"
         known = str(type_) if type_ is not None else f"values like {seen[0]!r}" if seen else "values of one type"
         return (
             f"column {name!r} holds {known}; got {row[name]!r} in the row at time {time}; it was left out. To hold "
@@ -235,7 +240,9 @@ class RowBuffer:
             if measure == INTEGER or self.workload.time_measure == INTEGER:
                 raise DataError(f"the time of a row must be an integer, as the windows are; got {time!r}")
             zone = getattr(time, "tzinfo", None) is not None
-        if self._has_zone and zone is not self.zone:
+        known = getattr(self.time_type, "tz", None) is not None
+        other = self.time_type is not None and zone is not None and zone is not known
+        if other or (self._has_zone and zone is not self.zone):
             raise DataError(
                 "times with a time zone, times without one and plain integers cannot be mixed; "
                 f"got {time!r} after another kind; convert one of them"

@@ -119,6 +119,7 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
         keys.number(key)
     op._forget_everything()
     op._types, op._time_type, op._keys, op._engine = types, time_type, keys, engine
+    op._buffer.time_type = time_type
     op._watermark = snapshot["watermark"]
     op._rows, op._results, op._late_rows = snapshot["counters"]
     op._waiting = [_Kept(_batch_from_data(b), key) for b, key in snapshot["waiting"]]

@@ -173,18 +173,21 @@ class Track:
         self._pending: list[Tuples] = []
         self._arrived = state.arrived
 
-    def insert(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> None:
-        """Let rows in that come in time to count."""
+    def counted(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> Tuples:
+        """Those of some new rows that come in time to count, with what is to be known of them."""
         kept = np.flatnonzero(times >= max(horizon, self.state.since))
-        if not len(kept):
-            return
-        arrival = Column(self._arrived + kept, self.state.rows.columns[ARRIVAL].type)
         mine = {name: columns[name].take(kept) for name in self.plan.column_types}
         for discretiser in self.discretisers:
             if isinstance(discretiser, Marked):
-                mine[discretiser.column] = discretiser.mark(mine)
-        self._pending.append(Tuples.new(key[kept], times[kept], {**mine, ARRIVAL: arrival}))
-        self._arrived += len(times)
+                mine[discretiser.column] = discretiser.mark(mine, len(kept))
+        mine[ARRIVAL] = Column(self._arrived + kept, pa.int64())
+        return Tuples.new(key[kept], times[kept], mine)
+
+    def insert(self, rows: Tuples, arrived: int) -> None:
+        """Let rows in, of so many that arrived."""
+        if len(rows):
+            self._pending.append(rows)
+        self._arrived += arrived
 
     def advance(self, step: Step, keys: KeyTable) -> tuple[TrackState, list[Block]]:
         """Report what is due, correct what changed; gives the state after the step, which is not yet taken."""

@@ -38,6 +38,10 @@ class _Running:
     def push(self, partial: Any) -> None:
         partials, answers, combine = self.partials, self.answers, self.combine
         n = len(partials)
+        if _WHOLE in answers:  # and nothing else: nothing to subtract, nobody leaves
+            answers[_WHOLE] = combine(answers[_WHOLE], partial)
+            partials.append(partial)
+            return
         fresh = {}
         for k, answer in answers.items():
             answer = combine(answer, partial)
@@ -46,7 +50,7 @@ class _Running:
         self.answers = fresh
 
     def push_many(self, partials: list[Any], total: Any) -> None:
-        if set(self.answers) == {_WHOLE}:
+        if _WHOLE in self.answers:
             self.answers[_WHOLE] = self.combine(self.answers[_WHOLE], total)
             self.partials.extend(partials)
             return

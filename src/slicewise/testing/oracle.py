@@ -2,25 +2,27 @@
 
 It keeps every row for ever. A window's result is :func:`~slicewise.testing.definitions.value_of` the list of its rows;
 no slice is cut and no partial is kept. What the engine must answer is what the oracle answers.
+
+Windows on event time and sessions are here; those that are ranges of positions are found in ``discretise`` and
+``user_code`` and kept in ``context``.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from slicewise.errors import DataError, QueryError, did_you_mean
+from slicewise.errors import DataError, QueryError
 from slicewise.results import Result
-from slicewise.testing.definitions import order_of, value_of
+from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
+from slicewise.testing.definitions import order_of
+from slicewise.testing.rows import Key, Row, as_key, column_of, results_of, whole
 
 __all__ = ["Oracle", "fold"]
 
-
-Key = tuple[Any, ...]
 Window = tuple[int, int]
 
 
@@ -47,23 +49,12 @@ def fold(results: Iterable[Any]) -> dict[tuple[Key, str, Any, Any], dict[str, An
     return true
 
 
-@dataclass(eq=False)
-class _Row:
-    """A row as it came, and the watermark it was judged by."""
-
-    time: int
-    values: Mapping[str, Any]
-    key: Key
-    place: tuple[Any, ...]
-    judged_at: float | None = None
-
-
 @dataclass
 class _Answers:
     """What was said about the windows of one query and key: the revision last reported, None before the first."""
 
     revisions: dict[Window, int | None] = field(default_factory=dict)
-    alive: list[_Row] = field(default_factory=list)  # sessions only: rows of sessions that are not closed
+    alive: list[Row] = field(default_factory=list)  # sessions only: rows of sessions that are not closed
 
 
 class Oracle:
@@ -79,7 +70,10 @@ class Oracle:
 
     Notes
     -----
-    Knows ``tumbling``, ``sliding``, ``cumulative``, ``landmark``, ``between`` and ``session`` windows over event time.
+    Knows every kind of window. A row counts in a context-aware query if it is not before the horizon, the watermark
+    minus the lateness, when it is judged. A row that a query cannot take in (a measure that goes backwards, user code
+    that fails on it) is left out of that query, and :meth:`advance` raises an error before anything else has changed:
+    call it again to go on.
 
     Runtime complexity: :meth:`advance` is O(open windows x rows of a window). For tests, not for work.
 
@@ -113,21 +107,22 @@ class Oracle:
         self._lateness = workload.lateness
         self._watermark: float = -math.inf
         self._closed = False
-        self._rows: dict[Key, list[_Row]] = {}
-        self._epoch: list[_Row] = []
-        self._late: list[_Row] = []
+        self._rows: dict[Key, list[Row]] = {}
+        self._epoch: list[Row] = []
+        self._late: list[Row] = []
         self._arrivals = 0
         self._answers: dict[tuple[int, Key], _Answers] = {}
+        self._contexts = {i: ContextQuery(q) for i, q in enumerate(self._queries) if is_context_aware(q.window)}
 
     def process(self, time: int, row: Mapping[str, Any], key: Any = ()) -> None:
         """Take one row. Nothing is reported and nothing is late before the next :meth:`advance`."""
         if self._closed:
             raise DataError("the oracle is closed, it takes no more rows; make a new one for another stream")
-        time = _whole(time, "an event time")
-        ties = tuple(order_of(_column(row, name)) for name in self._order)
+        time = whole(time, "an event time")
+        ties = tuple(order_of(column_of(row, name, "`order` names")) for name in self._order)
         place = (time, ties, self._arrivals)
         self._arrivals += 1
-        self._epoch.append(_Row(time, row, _as_key(key), place))
+        self._epoch.append(Row(time, row, as_key(key), place))
 
     def process_batch(self, rows: Iterable[tuple[int, Mapping[str, Any], Any]]) -> None:
         """Take many rows, each ``(time, row, key)``."""
@@ -142,7 +137,7 @@ class Oracle:
         """
         if self._closed:
             raise DataError("the oracle is closed, its watermark is at infinity; make a new one for another stream")
-        watermark = _whole(watermark, "a watermark")
+        watermark = whole(watermark, "a watermark")
         if watermark < self._watermark:
             raise DataError(
                 f"the watermark must not go back; got {watermark} after {self._watermark}; "
@@ -167,6 +162,11 @@ class Oracle:
 
     def _advance(self, watermark: float) -> list[Result]:
         before, epoch = self._watermark, self._epoch
+        errors = [e for context in self._contexts.values() for e in context.judge(epoch, before - self._lateness)]
+        if errors:
+            if len(errors) > 1:
+                errors[0].add_note(f"{len(errors) - 1} more records were left out")
+            raise errors[0]
         self._watermark, self._epoch = watermark, []
         self._keep(epoch, before)
         counted = self._judge(epoch, before)
@@ -179,20 +179,28 @@ class Oracle:
         ]
         return sorted(results, key=lambda r: ("retract", "update", "insert").index(r.change))
 
-    def _keep(self, epoch: list[_Row], before: float) -> None:
+    def _keep(self, epoch: list[Row], before: float) -> None:
         for row in epoch:
             row.judged_at = before
             self._rows.setdefault(row.key, []).append(row)
         for rows in self._rows.values():
             rows.sort(key=lambda row: row.place)
 
-    def _has_window(self, row: _Row) -> bool:
-        return any(q.window.kind == "session" or _windows_of(q.window, row.time) for q in self._queries)
+    def _has_window(self, row: Row) -> bool:
+        return any(self._would_hold(i, query, row) for i, query in enumerate(self._queries))
 
-    def _judge(self, epoch: list[_Row], before: float) -> set[_Row]:
+    def _would_hold(self, i: int, query: Any, row: Row) -> bool:
+        if i in self._contexts:
+            return self._contexts[i].has_window(row)
+        return query.window.kind == "session" or bool(_windows_of(query.window, row.time))
+
+    def _judge(self, epoch: list[Row], before: float) -> set[Row]:
         """Note the windows that the epoch's rows open; the rows that count in some window of some query."""
-        counted: set[_Row] = set()
+        counted: set[Row] = set()
         for i, query in enumerate(self._queries):
+            if i in self._contexts:
+                counted |= self._contexts[i].take()
+                continue
             if query.window.kind == "session":
                 counted |= self._judge_sessions(i, query, epoch, before)
                 continue
@@ -205,13 +213,13 @@ class Oracle:
                         self._of(i, row.key).revisions.setdefault(window)
         return counted
 
-    def _judge_sessions(self, i: int, query: Any, epoch: list[_Row], before: float) -> set[_Row]:
+    def _judge_sessions(self, i: int, query: Any, epoch: list[Row], before: float) -> set[Row]:
         """Rows that come alone after their time form sessions that are closed already: those rows do not count."""
-        counted: set[_Row] = set()
+        counted: set[Row] = set()
         for key in dict.fromkeys(row.key for row in epoch):
             answers = self._of(i, key)
             new = {row for row in epoch if row.key == key}
-            alive: list[_Row] = []
+            alive: list[Row] = []
             for window, rows in _sessions([*answers.alive, *new], query.window.gap.size):
                 if self._is_closed(query, window, before):
                     assert new.issuperset(rows), "a closed session holds rows that were alive"
@@ -221,7 +229,10 @@ class Oracle:
             answers.alive = alive
         return counted
 
-    def _report(self, i: int, query: Any, key: Key, before: float, new: set[_Row]) -> Iterator[Result]:
+    def _report(self, i: int, query: Any, key: Key, before: float, new: set[Row]) -> Iterator[Result]:
+        if i in self._contexts:
+            yield from self._contexts[i].report(key, self._watermark, before - self._lateness)
+            return
         answers = self._of(i, key)
         if query.window.kind == "session":
             yield from self._report_sessions(query, key, answers, new)
@@ -233,7 +244,7 @@ class Oracle:
             if revision is None or not new.isdisjoint(rows):
                 yield _say(query, key, window, answers, rows)
 
-    def _report_sessions(self, query: Any, key: Key, answers: _Answers, new: set[_Row]) -> Iterator[Result]:
+    def _report_sessions(self, query: Any, key: Key, answers: _Answers, new: set[Row]) -> Iterator[Result]:
         sessions = dict(_sessions(answers.alive, query.window.gap.size))
         for window in sorted(answers.revisions.keys() - sessions.keys()):
             revision = answers.revisions.pop(window)
@@ -250,7 +261,7 @@ class Oracle:
                 gone = set(rows)
                 answers.alive = [row for row in answers.alive if row not in gone]
 
-    def _rows_in(self, query: Any, key: Key, window: Window) -> list[_Row]:
+    def _rows_in(self, query: Any, key: Key, window: Window) -> list[Row]:
         """The rows between start and end that came while the window was open."""
         rows = self._rows[key]
         low, high = (bisect_left(rows, bound, key=lambda row: row.time) for bound in window)
@@ -270,13 +281,12 @@ class Oracle:
         return self._is_ready(query, window, watermark - self._lateness)
 
 
-def _say(query: Any, key: Key, window: Window, answers: _Answers, rows: list[_Row]) -> Result:
+def _say(query: Any, key: Key, window: Window, answers: _Answers, rows: list[Row]) -> Result:
     previous = answers.revisions.get(window)
     revision = 0 if previous is None else previous + 1
     answers.revisions[window] = revision
-    plain, times = [row.values for row in rows], [row.time for row in rows]
-    values = {name: value_of(aggregate, plain, times) for name, aggregate in query.aggregates.items()}
-    return Result(key, query.name, *window, "insert" if previous is None else "update", revision, values)
+    change = "insert" if previous is None else "update"
+    return Result(key, query.name, *window, change, revision, results_of(query, rows))
 
 
 # -- the windows of a row
@@ -304,9 +314,9 @@ def _sliding(window: Any, time: int) -> Iterator[Window]:
         start -= window.every.size
 
 
-def _sessions(rows: list[_Row], gap: int) -> list[tuple[Window, list[_Row]]]:
+def _sessions(rows: list[Row], gap: int) -> list[tuple[Window, list[Row]]]:
     """Runs of rows in which each follows the one before by at most ``gap``."""
-    runs: list[list[_Row]] = []
+    runs: list[list[Row]] = []
     for row in sorted(rows, key=lambda row: row.place):
         if runs and row.time - runs[-1][-1].time <= gap:
             runs[-1].append(row)
@@ -321,30 +331,8 @@ _KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between")
 
 
 def _check_known(query: Any) -> None:
-    window = query.window
-    measures = {str(m) for m in window.measures} - {"time", "integer"}
-    if window.kind not in _KINDS or measures:
-        what = f"windows over {' and '.join(sorted(measures))}" if measures else f"{window.kind} windows"
+    if query.window.kind not in _KINDS and definition_of(query.window) is None:
         raise QueryError(
-            f"the oracle has no definition of {what}; got them in query {query.name!r}; "
-            f"give it {', '.join(_KINDS)} windows over event time"
+            f"the oracle has no definition of {query.window.kind} windows; got them in query {query.name!r}; "
+            "give it windows made by sw.tumbling, sw.sliding and the others"
         )
-
-
-def _column(row: Mapping[str, Any], name: str) -> Any:
-    if name not in row:
-        raise DataError(f"a row has no column {name!r}, which `order` names; {did_you_mean(name, row)}")
-    return row[name]
-
-
-def _whole(value: Any, what: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise DataError(f"{what} must be a whole number; got {value!r}; give microseconds or integer time") from None
-
-
-def _as_key(key: Any) -> Key:
-    if isinstance(key, tuple):
-        return key
-    return () if key is None else (key,)

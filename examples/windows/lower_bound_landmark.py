@@ -1,0 +1,21 @@
+"""Lower-bound landmark windows: each begins with a landmark row, and ends a fixed time after it.
+
+Orders since each price change, for at most an hour: landmarks may follow each other within the hour, so windows overlap.
+Whatever comes before the first landmark, or long after the last one, belongs to no window.
+"""
+
+HOUR = 3_600_000_000  # in microseconds
+
+
+class LowerBoundLandmark:
+    """From each row with ``landmark`` true, the rows of the following hour."""
+
+    def __init__(self) -> None:
+        self.ends = []  # when the open windows are over, oldest first
+
+    def on_record(self, time, row):
+        begins = int(row["landmark"] is True)
+        ends = sum(end <= time for end in self.ends)
+        del self.ends[:ends]
+        self.ends += [time + HOUR] * begins
+        return begins, ends

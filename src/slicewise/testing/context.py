@@ -1,0 +1,184 @@
+"""Context: the context-aware half of the oracle. Which rows count, and what must be corrected when more of them come.
+
+A row counts if it is not before the horizon (the watermark minus the lateness) when it is judged: the order of rows
+before the horizon is final. What was reported is compared with what is true now, window by window::
+
+    time      0    2    4    6    8                punctuated, lateness enough
+              a         b    M    c
+              [--------------)                     insert 0-6 ab
+                   M                               a marker at 2, late
+              [----)                               retract 0-6; insert 0-2 a
+                   [---------)                     insert 2-6 Mb
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+from slicewise.amounts import ROWS
+from slicewise.errors import DataError
+from slicewise.results import Result
+from slicewise.testing import discretise, user_code
+from slicewise.testing.discretise import Found
+from slicewise.testing.rows import Key, RefusedRowError, Row, column_of, results_of
+
+__all__ = ["ContextQuery", "definition_of", "is_context_aware"]
+
+Definition = Callable[[Any, Sequence[Row]], list[Found]]
+#: A window among those of one query and key: its bounds, and which of those with the same bounds it is.
+Identity = tuple[Any, Any, int]
+
+
+def is_context_aware(window: Any) -> bool:
+    """Whether a window is a range of positions: everything but context-free windows on event time, and sessions."""
+    return window.kind in _DEFINITIONS or any(m.kind in ("rows", "units") for m in window.measures)
+
+
+def definition_of(window: Any) -> Definition | None:
+    """What finds the windows of one kind; None where there is no definition."""
+    if window.kind == "user_defined":
+        return user_code.deterministic if window.deterministic else user_code.non_deterministic
+    if window.kind not in ("tumbling", "sliding"):
+        return _DEFINITIONS.get(window.kind)
+    if window.length.measure != window.every.measure:
+        return discretise.multi_measure
+    return discretise.counts if window.length.measure == ROWS else discretise.units
+
+
+_DEFINITIONS: dict[str, Definition] = {
+    "punctuated": discretise.punctuated,
+    "frames": discretise.frames,
+    "policy": user_code.policy,
+    "user_defined": user_code.deterministic,
+}
+
+
+class Said(NamedTuple):
+    """What was last reported of a window."""
+
+    revision: int
+    rows: list[Row]
+    decided: float
+
+
+class ContextQuery:
+    """One context-aware query: its rows, its windows and what was said of them, for every key.
+
+    :meth:`judge` says which rows it cannot take in and changes nothing else, so that a step that failed can be tried
+    again; :meth:`take` and :meth:`report` then finish the step.
+    """
+
+    def __init__(self, query: Any) -> None:
+        definition = definition_of(query.window)
+        assert definition is not None
+        self.query = query
+        self._define = definition
+        self._measures = [m.column for m in query.window.measures if m.column is not None]
+        self._rows: dict[Key, list[Row]] = {}
+        self._left_out: set[Row] = set()
+        self._judged: dict[Key, tuple[list[Row], list[Found]]] = {}
+        self._said: dict[Key, dict[Identity, Said]] = {}
+
+    def has_window(self, row: Row) -> bool:
+        """Whether the row would count if it came in time: it has a measure, and was not refused."""
+        return row not in self._left_out and all(row.values.get(m) is not None for m in self._measures)
+
+    def judge(self, epoch: Iterable[Row], horizon: float) -> list[RefusedRowError]:
+        """Look at the rows of an epoch together with those that count already; the errors of rows now left out."""
+        errors: list[RefusedRowError] = []
+        new: dict[Key, list[Row]] = {key: [] for key in self._rows}
+        for row in epoch:
+            if row.time >= horizon:
+                new.setdefault(row.key, []).append(row)
+        self._judged = {}
+        for key, rows in new.items():
+            while key not in self._judged:
+                try:
+                    counted = self._admit(self._rows.get(key, []), rows)
+                    self._judged[key] = counted, self._define(self.query, counted)
+                except RefusedRowError as error:
+                    errors.append(error)
+                    self._left_out.add(error.row)
+        return errors
+
+    def take(self) -> set[Row]:
+        """Take in the rows that were judged; gives those that count."""
+        self._rows = {key: rows for key, (rows, _) in self._judged.items()}
+        return {row for rows in self._rows.values() for row in rows}
+
+    def report(self, key: Key, watermark: float, horizon: float) -> Iterator[Result]:
+        """Compare what was said of a key's windows with what is true by now; ``horizon`` is that of the judgement."""
+        rows, found = self._judged.get(key, ([], []))
+        said = self._said.get(key, {})
+        now: dict[Identity, Said] = {}
+        for f in found:
+            if f.due <= watermark:
+                held = rows[f.low : f.high]
+                identity = next((f.start, f.end, n) for n in range(len(found)) if (f.start, f.end, n) not in now)
+                now[identity] = Said(said[identity].revision if identity in said else -1, held, f.decided)
+        for identity in sorted(said.keys() - now.keys(), key=_in_order):
+            assert said[identity].decided >= horizon, "a window is gone that was final"
+            nothing = dict.fromkeys(self.query.aggregates)
+            yield self._result(key, identity, "retract", said[identity].revision + 1, nothing)
+        for identity in sorted(now, key=_in_order):
+            before, (revision, held, decided) = said.get(identity), now[identity]
+            if before is not None and before.rows == held:
+                continue
+            assert before is None or before.decided >= horizon, "a window has changed that was final"
+            change = "insert" if before is None else "update"
+            now[identity] = Said(revision + 1, held, decided)
+            yield self._result(key, identity, change, revision + 1, results_of(self.query, held))
+        self._said[key] = now
+
+    def _result(self, key: Key, identity: Identity, change: str, revision: int, values: dict[str, Any]) -> Result:
+        start, end, _ = identity
+        return Result(key, self.query.name, start, end, change, revision, values)
+
+    # -- measures that only advance
+
+    def _admit(self, kept: list[Row], new: list[Row]) -> list[Row]:
+        """The rows that count, in order; a new row must fit between its neighbours on every measure."""
+        for row in new:
+            for name in self._measures:
+                self._check_number(row, name)
+        rows = sorted((row for row in [*kept, *new] if self.has_window(row)), key=lambda row: row.place)
+        old = set(kept)
+        for name in self._measures:
+            last: Row | None = None
+            for i, row in enumerate(rows):
+                if row not in old:
+                    after = next((later for later in rows[i:] if later in old), None)
+                    self._check_between(row, last, after, name)
+                last = row
+        return rows
+
+    def _check_number(self, row: Row, name: str) -> None:
+        if row in self._left_out:
+            return
+        try:
+            value = column_of(row.values, name, "is a measure")
+        except DataError as error:
+            raise RefusedRowError(row, self.query.name, str(error)) from error
+        number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+        if value is not None and not number:
+            raise RefusedRowError(row, self.query.name, f"the measure {name!r} must be a finite number; got {value!r}")
+
+    def _check_between(self, row: Row, before: Row | None, after: Row | None, name: str) -> None:
+        value = row.values[name]
+        for other, word, wrong in ((before, "after", operator.gt), (after, "before", operator.lt)):
+            if other is not None and wrong(other.values[name], value):
+                raise RefusedRowError(
+                    row,
+                    self.query.name,
+                    f"the measure {name!r} must not go backwards; got {value} {word} {other.values[name]} "
+                    f"at time {other.time}",
+                )
+
+
+def _in_order(identity: Identity) -> tuple[Any, ...]:
+    start, end, nth = identity
+    return start, end is None, 0 if end is None else end, nth

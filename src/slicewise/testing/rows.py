@@ -1,0 +1,67 @@
+"""Rows as the oracle keeps them, and the error that names one. Read by the oracle and by its context-aware half."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from slicewise.errors import DataError, did_you_mean
+from slicewise.testing.definitions import value_of
+
+__all__ = ["Key", "RefusedRowError", "Row", "as_key", "column_of", "results_of", "whole"]
+
+Key = tuple[Any, ...]
+
+
+@dataclass(eq=False)
+class Row:
+    """A row as it came, its place in event-time order, and the watermark it was judged by."""
+
+    time: int
+    values: Mapping[str, Any]
+    key: Key
+    place: tuple[Any, ...]
+    judged_at: float | None = None
+
+
+class RefusedRowError(DataError):
+    """A row that a query cannot take in; it is left out of that query, and the rest stays."""
+
+    def __init__(self, row: Row, query: str, what: str) -> None:
+        super().__init__(f"query {query!r}, the record at time {row.time}: {what}; it is left out of the query")
+        self.row = row
+
+
+def results_of(query: Any, rows: Sequence[Row]) -> dict[str, Any]:
+    """The values of a query's aggregates over some rows."""
+    return aggregated(query.aggregates.items(), rows)
+
+
+def aggregated(aggregates: Iterable[tuple[str, Any]], rows: Sequence[Row]) -> dict[str, Any]:
+    """The values of named aggregates over some rows, each by its definition."""
+    plain, times = [row.values for row in rows], [row.time for row in rows]
+    return {name: value_of(aggregate, plain, times) for name, aggregate in aggregates}
+
+
+def column_of(row: Mapping[str, Any], name: str, who: str) -> Any:
+    """One value of a row; ``who`` asks for it."""
+    if name not in row:
+        raise DataError(f"a row has no column {name!r}, which {who}; {did_you_mean(name, row)}")
+    return row[name]
+
+
+def whole(value: Any, what: str) -> int:
+    """An integer, or an error that says what must be one."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise DataError(f"{what} must be a whole number; got {value!r}; give microseconds or integer time") from None
+
+
+def as_key(key: Any) -> Key:
+    """A key as a tuple; a single value may be given bare, None is no key."""
+    if isinstance(key, tuple):
+        return key
+    return () if key is None else (key,)
