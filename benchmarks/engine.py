@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
 import slicewise as sw
 from slicewise.testing import Stream, disordered, football
 

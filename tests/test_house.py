@@ -99,6 +99,8 @@ def _allowed(stage: str, target: str, at_once: bool) -> bool:
         return True
     if stage in BESIDE:
         return target in BESIDE or (STAGES[target] <= BESIDE[stage] if target in STAGES else not at_once)
+    if target == "testing":
+        return not at_once  # invariants in code, called by the tests alone
     if target not in STAGES:
         return False
     return STAGES[target] < STAGES[stage] or (stage in DOORS and not at_once)

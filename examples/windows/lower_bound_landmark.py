@@ -1,6 +1,6 @@
 """Lower-bound landmark windows: each begins with a landmark row, and ends a fixed time after it.
 
-Orders since each price change, for at most an hour: landmarks may follow each other within the hour, so windows overlap.
+Orders since each price change, for at most an hour. Landmarks may follow each other within the hour: windows overlap.
 Whatever comes before the first landmark, or long after the last one, belongs to no window.
 """
 

@@ -20,8 +20,8 @@ class Snapshot:
         return int(changed), ends
 
     def on_batch(self, times, columns):
-        states = np.ma.filled(np.ma.asarray(columns["state"], object), None)
-        changed = np.append(states[0] != self.state, states[1:] != states[:-1])
+        states = np.array([self.state, *columns["state"].tolist()], object)
+        changed = states[1:] != states[:-1]
         ends = changed.astype(np.int64)
         if not self.began:
             changed[0], ends[0] = True, 0

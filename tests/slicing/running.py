@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 import pyarrow as pa
@@ -54,7 +55,11 @@ def run_oracle(workload: sw.Workload, epochs) -> tuple[list[list[sw.Result]], li
 
 
 def canonical(results: Iterable[sw.Result]) -> list[sw.Result]:
-    return sorted(results, key=lambda r: (r.query, tuple(map(str, r.key)), r.start, r.end, r.change))
+    def place(r: sw.Result) -> tuple:
+        end = math.inf if r.end is None else r.end
+        return r.query, tuple(map(str, r.key)), r.start, end, r.change, r.revision, str(r.values)
+
+    return sorted(results, key=place)
 
 
 def assert_same(found: list[list[sw.Result]], expected: list[list[sw.Result]], scale: float | None = None) -> None:

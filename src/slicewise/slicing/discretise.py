@@ -250,7 +250,7 @@ class Marked(Discretiser):
 
     def mark(self, columns: Mapping[str, Column], rows: int) -> Column:
         """Which rows meet the condition, as a column beside the user's; told once, when rows come."""
-        return Column(self.window.rule.holds(columns, rows, query=repr(self.window)).astype(np.int64), pa.bool_())
+        return Column(self.window.rule.mask(columns, rows, query=repr(self.window)).astype(np.int64), pa.bool_())
 
     def find(self, view: View, step: Step) -> tuple[Found, np.ndarray]:
         meets = view.rows.columns[self.column].values.astype(bool)

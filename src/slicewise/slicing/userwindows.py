@@ -47,7 +47,7 @@ class _ByKey(Discretiser):
         for s, key in enumerate(view.keys.tolist()):
             now = kept.get(key) or self._new()
             rows = _KeyRows(view, s, int(fresh[s]), int(settled[s]))
-            if len(rows):
+            if len(rows) or step.watermark >= NEVER:
                 found, now = self._ask(rows, now, step)
                 pieces.append((np.full(len(found[0]), key), *found))
             kept[key] = now

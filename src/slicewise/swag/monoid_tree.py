@@ -27,6 +27,9 @@ FORMAT = 1
 class _Nothing:
     """The empty place in a pair, and the partial of no values: combining with it takes no call of ``combine``."""
 
+    def __reduce__(self) -> str:
+        return "NOTHING"  # there is one of it, also after a copy
+
     def __repr__(self) -> str:
         return "∅"
 
