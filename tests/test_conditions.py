@@ -80,10 +80,6 @@ def _literal(value):
     return (quoted or str(value).lower(), lambda row: value)
 
 
-def _quote(text):
-    return text.replace("'", "''")
-
-
 _number_leaves = st.one_of(
     st.sampled_from("ifd").map(lambda name: (name, lambda row: row[name])),
     st.integers(-5, 5).map(_literal),
@@ -331,7 +327,7 @@ def test_deep_nesting_is_refused():
 @pytest.mark.parametrize("bad", ["", "  ", None, 5, ["a"]])
 def test_condition_is_a_text_or_a_function(bad):
     with pytest.raises(
-        QueryError, match="^`condition` must be a column name, an expression such as 'price < 10', or a f"
+        QueryError, match=r"^`condition` must be a column name, an expression such as 'price < 10', or a f"
     ):
         Condition.of(bad)
 
@@ -502,10 +498,10 @@ def test_windows_refuse_what_cannot_be_read(make):
     ):
         make("price <")
     with pytest.raises(
-        QueryError, match="^`columns` is for a function; the expression 'v > 1' says what it reads; leave"
+        QueryError, match=r"^`columns` is for a function; the expression 'v > 1' says what it reads; leave"
     ):
         make("v > 1", columns=["v"])
-    with pytest.raises(QueryError, match="^`columns` must be a list of column names; got 'price'$"):
+    with pytest.raises(QueryError, match=r"^`columns` must be a list of column names; got 'price'$"):
         make(cheap, columns="price")
 
 

@@ -269,7 +269,7 @@ def _meet_as_doubles(whole: Values, point: Values) -> bool:
     if (whole.kind, point.kind) != ("integer", "decimal") or point.values.ndim or _is_object(whole.values):
         return False
     literal = point.values.item()
-    return _most(whole.values) < 2**53 and float(literal).is_integer() == (literal == literal.to_integral_value())
+    return _most(whole.values) < 2**53 and float(literal).is_integer() == (literal == int(literal))
 
 
 def _as_decimals(v: Values) -> Any:

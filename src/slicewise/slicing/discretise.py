@@ -123,7 +123,7 @@ class Found:
     def take(self, index: np.ndarray) -> Found:
         """The windows at ``index``."""
         names = ("family", "key", "low", "high", "start", "end", "decided")
-        return Found(*[getattr(self, n)[index] for n in names], self.rows)
+        return Found(*[getattr(self, n)[index] for n in names], self.rows)  # type: ignore[call-arg]
 
 
 class Discretiser:
@@ -297,7 +297,7 @@ class Units(Discretiser):
         key = view.rows.key if rows is None else view.rows.key[rows]
         time = view.time if rows is None else view.time[rows]
         pieces = [self._find(f, w, key, measure, time) for f, w in enumerate(self.windows) if isinstance(w, Sliding)]
-        every = Found(*[np.concatenate(c) for c in zip(*pieces, strict=True)], rows)
+        every = Found(*[np.concatenate(c) for c in zip(*pieces, strict=True)], rows)  # type: ignore[call-arg]
         undecided = every.low[every.decided >= step.horizon]
         needed = view.earliest(undecided if rows is None else rows[undecided], view.first_at(step.horizon))
         due = (every.decided >= step.before) & (every.decided <= step.watermark)

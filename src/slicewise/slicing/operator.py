@@ -325,15 +325,15 @@ class Operator:
 
     def _take_one_by_one(self, batch: Batch) -> None:
         """Let in all rows but those that cannot be; the first of them is named in the error."""
-        refused: tuple[int, Exception] | None = None
+        refused: list[tuple[int, Exception]] = []
         for i in range(len(batch)):
             try:
                 self._held = self._held + self._take(batch.pick(np.array([i])))
             except Exception as error:
-                refused = refused or (int(batch.times[i]), error)
-        if refused is not None:
-            time, error = refused
-            raise DataError(f"the row at time {time} cannot be taken, and was left out: {error}") from error
+                refused.append((int(batch.times[i]), error))
+        if refused:
+            time, reason = refused[0]
+            raise DataError(f"the row at time {time} cannot be taken, and was left out: {reason}") from reason
 
     def _take(self, batch: Batch) -> Results:
         """Let checked rows in."""

@@ -72,19 +72,27 @@ class RowBuffer:
 
     def _functions(self) -> tuple[Callable[..., Results], Callable[[int, int], None]]:
         """The function that takes one row, and the one that tells it from where to where rows need no closer look."""
-        add_time, add_row, checked = self.times.append, self.rows.append, self._checked
-        ordered = self.ordered
+        add_time, add_row, checked, nothing = self.times.append, self.rows.append, self._checked, NOTHING
         floor = edge = -NEVER
 
         def process(time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
-            nonlocal floor
             try:
-                if key is None and floor <= time < edge:
-                    if ordered:
-                        floor = time
+                if time < edge and key is None:
                     add_time(time)
                     add_row(row)
-                    return NOTHING
+                    return nothing
+            except TypeError:
+                pass
+            return checked(time, row, key)
+
+        def process_in_order(time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
+            nonlocal floor
+            try:
+                if floor <= time < edge and key is None:
+                    floor = time
+                    add_time(time)
+                    add_row(row)
+                    return nothing
             except TypeError:
                 pass
             return checked(time, row, key)
@@ -93,7 +101,7 @@ class RowBuffer:
             nonlocal floor, edge
             floor, edge = low, high
 
-        return process, reset
+        return process_in_order if self.ordered else process, reset
 
     def look_closer(self) -> None:
         """Have the next row checked: what ends a window, or where rows may lie, has changed."""
@@ -124,7 +132,7 @@ class RowBuffer:
         if at >= self._edge or len(self.times) >= 4 * FULL:
             return self.flush()
         if not self.workload.keys and self.zone is None:
-            self._reset(at if self.ordered else -LARGEST_TIME, self._edge)
+            self._reset(at, self._edge)
         return NOTHING
 
     def batch(self, types: Mapping[str, pa.DataType]) -> Batch:
@@ -158,7 +166,12 @@ class RowBuffer:
 
     def _time_column(self) -> np.ndarray:
         try:
-            return np.frombuffer(array("q", self.times), np.int64)
+            times = np.frombuffer(array("q", self.times), np.int64)
+            if times.min() >= -LARGEST_TIME:
+                return times
+            i = int(times.argmin())
+            self._leave_out(i)
+            raise DataError(f"no window could lie around the time {times[i]}; it was left out")
         except TypeError as error:
             # A number that is no integer got past the comparison with the next edge.
             i = next(i for i, time in enumerate(self.times) if not isinstance(time, (int, np.integer)))
