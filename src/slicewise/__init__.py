@@ -8,6 +8,7 @@ from slicewise.amounts import rows, units
 from slicewise.errors import AggregateError, DataError, OverflowInWindowError, QueryError, SlicewiseError, StateError
 from slicewise.results import Result, Results
 from slicewise.windows import (
+    Evict,
     between,
     cumulative,
     frames,
@@ -27,6 +28,7 @@ __all__ = [
     "Aggregate",
     "AggregateError",
     "DataError",
+    "Evict",
     "OverflowInWindowError",
     "Query",
     "QueryError",

@@ -11,7 +11,7 @@ import slicewise as sw
 from slicewise.testing import Oracle
 from slicewise.testing.same import is_same
 
-TYPES = {"v": pa.int64(), "w": pa.string(), "k": pa.string(), "j": pa.int64(), "o": pa.int64()}
+TYPES = {"v": pa.int64(), "w": pa.string(), "k": pa.string(), "j": pa.int64(), "o": pa.int64(), "u": pa.float64()}
 FLOATS = {**TYPES, "v": pa.float64()}
 
 
@@ -20,7 +20,7 @@ def key_of(workload: sw.Workload, row: dict) -> tuple:
 
 
 def columns_of(chunk: list[dict]) -> dict[str, list]:
-    return {name: [row[name] for row in chunk] for name in ("t", "v", "w", "k", "j", "o")}
+    return {name: [row[name] for row in chunk] for name in ("t", "v", "w", "k", "j", "o", "u")}
 
 
 def run_operator(op, epochs, *, between: Callable = lambda op: op, one_by_one: bool = False) -> list[list[sw.Result]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+import numpy as np
 import slicewise as sw
 
 NUMERIC = ["sum", "avg", "min", "max", "count", "stddev", "variance", "var_pop", "stddev_pop", "range_", "max_count"]
@@ -56,7 +57,11 @@ def workloads(draw: st.DrawFn, aggregates: st.SearchStrategy | None = None) -> s
 
 
 def rows(values: st.SearchStrategy | None = None) -> st.SearchStrategy:
-    """One row: its time, and all columns that workloads read."""
+    """One row: its time, and all columns that workloads read. The measure ``u`` advances with time."""
+    return _rows(values).map(lambda row: {**row, "u": 100 + row["t"] / 2})
+
+
+def _rows(values: st.SearchStrategy | None) -> st.SearchStrategy:
     return st.fixed_dictionaries(
         {
             "t": st.integers(-30, 60),
@@ -75,3 +80,85 @@ def steps(draw: st.DrawFn, values: st.SearchStrategy | None = None) -> list[tupl
     marks = sorted(draw(st.lists(st.integers(-20, 70), max_size=4)))
     chunks = st.lists(st.lists(rows(values), max_size=6), max_size=3)
     return [(draw(chunks), mark) for mark in [*marks, None]]
+
+
+class EveryThird:
+    """A deterministic window of the user's: one begins with every third row, the oldest ends a row later."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def on_record(self, time: int, row: dict) -> tuple[int, int]:
+        self.seen += 1
+        return int(self.seen % 3 == 1), int(self.seen > 4 and self.seen % 3 == 2)
+
+
+class EverySecond:
+    """The same idea with every second row, for a whole batch at once."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def on_record(self, time: int, row: dict) -> tuple[int, int]:
+        begins, ends = self.on_batch(np.array([time]), {})
+        return int(begins[0]), int(ends[0])
+
+    def on_batch(self, times: np.ndarray, columns: dict) -> tuple[np.ndarray, np.ndarray]:
+        number = self.seen + np.arange(len(times))
+        self.seen += len(times)
+        return (number % 2 == 0).astype(int), ((number > 2) & (number % 2 == 0)).astype(int)
+
+
+class LastThree:
+    """A non-deterministic window of the user's: at most three rows, reported when a value is positive."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def on_record(self, time: int, row: dict) -> sw.Evict:
+        self.size += 1
+        gone = max(0, self.size - 3)
+        self.size -= gone
+        return sw.Evict(gone, (row["v"] or 0) > 0)
+
+
+def at_most_five(total: dict, oldest: dict) -> bool:
+    """A slide policy: whatever leaves five rows may go."""
+    return total["n"] - oldest["n"] >= 5
+
+
+def context_windows() -> st.SearchStrategy:
+    """One window that only rows in order can tell."""
+    few, some = st.integers(1, 4).map(sw.rows), st.integers(1, 6).map(sw.rows)
+    measure = st.sampled_from([1, 2.5, 4, 7.5]).map(lambda x: sw.units(x, "u"))
+    return st.one_of(
+        st.builds(sw.tumbling, some),
+        st.builds(lambda n, m: sw.sliding(n, every=m), some, some),
+        st.builds(lambda n, e: sw.sliding(n, every=e), some, st.integers(2, 15)),
+        st.builds(lambda n, m: sw.sliding(n, every=m), st.integers(1, 20), few),
+        st.builds(lambda x, y: sw.sliding(x, every=y), measure, measure),
+        st.sampled_from(["v > 2", "v = 0", "w = 'a'"]).map(sw.punctuated),
+        st.builds(
+            lambda c, n: sw.frames(c, min_rows=n),
+            st.sampled_from(["v > 0", "w = 'a'", "v is not null"]),
+            st.integers(1, 3),
+        ),
+        st.just(sw.user_defined(EveryThird)),
+        st.just(sw.user_defined(EverySecond)),
+        st.just(sw.user_defined(LastThree, columns=["v"], deterministic=False)),
+        st.builds(lambda m: sw.policy(at_most_five, watch={"n": sw.count()}, every=m), few),
+    )
+
+
+@st.composite
+def mixed_workloads(draw: st.DrawFn) -> sw.Workload:
+    """A workload of one to four queries of all kinds, in which at least one needs rows in order."""
+    lateness = draw(st.sampled_from([0, 0, 3, 15, 1000]))
+    keys, order = draw(st.sampled_from([[], [], ["k"]])), draw(st.sampled_from([[], [], [], ["o"]]))
+    workload = sw.Workload("t", keys=keys, order=order, lateness=lateness).query("ints", sw.tumbling(7), n=sw.count())
+    aggregates = aggregates_over().filter(lambda a: a.name != "m4")
+    for i in range(draw(st.integers(1, 3))):
+        window = draw(context_windows() if i == 0 else st.one_of(context_windows(), windows()))
+        computed = draw(st.lists(aggregates, min_size=1, max_size=2))
+        workload = workload.query(f"q{i}", window, **{f"q{i}_{n}": a for n, a in enumerate(computed)})
+    return workload

@@ -1,0 +1,84 @@
+"""Windows that only rows in order can tell, against the definition: alone, together, and beside all other kinds."""
+
+from __future__ import annotations
+
+import slicewise as sw
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
+from tests.slicing.strategies import context_windows, mixed_workloads, rows, steps
+
+
+@given(mixed_workloads(), steps(), st.booleans())
+def test_every_epoch_gives_the_oracles_results(workload, epochs, one_by_one):
+    expected, late = run_oracle(workload, epochs)
+    op = workload.operator(types=TYPES)
+    assert_same(run_operator(op, epochs, one_by_one=one_by_one), expected)
+    assert sorted(r.time for r in op.late()) == sorted(time for time, _, _ in late)
+
+
+@given(mixed_workloads(), steps(), st.data())
+def test_any_chunking_gives_the_same_answers(workload, epochs, data):
+    expected = run_operator(workload.operator(types=TYPES), epochs)
+    rechunked = []
+    for chunks, mark in epochs:
+        rest, cut = [row for chunk in chunks for row in chunk], []
+        while rest:
+            size = data.draw(st.integers(1, len(rest)))
+            cut, rest = [*cut, rest[:size]], rest[size:]
+        rechunked.append((cut, mark))
+    assert_same(run_operator(workload.operator(types=TYPES), rechunked), expected)
+
+
+@given(mixed_workloads(), steps())
+def test_snapshot_and_restore_at_every_cut_point_changes_nothing(workload, epochs):
+    def again(op):
+        return workload.operator(types=TYPES).restore(op.snapshot())
+
+    expected = run_operator(workload.operator(types=TYPES), epochs)
+    assert_same(run_operator(workload.operator(types=TYPES), epochs, between=again), expected)
+
+
+@given(mixed_workloads(), st.lists(rows(), max_size=25), st.data())
+def test_an_ordered_stream_reports_each_window_as_soon_as_it_ends(workload, stream, data):
+    stream = sorted(stream, key=lambda row: row["t"])
+    epochs = [([[row]], row["t"]) for row in stream] + [([], None)]
+    expected = [r for epoch in run_oracle(workload, epochs)[0] for r in epoch]
+    op = workload.operator(ordered=True, types=TYPES)
+    found = []
+    while stream:
+        if data.draw(st.booleans()):
+            row, *stream = stream
+            found += op.process(row["t"], row)
+        else:
+            size = data.draw(st.integers(1, 5))
+            chunk, stream = stream[:size], stream[size:]
+            found += op.process_batch({name: [row[name] for row in chunk] for name in chunk[0]})
+    assert_same([found + list(op.close())], [expected])
+
+
+@given(mixed_workloads(), context_windows(), steps(), st.data())
+def test_a_query_added_later_counts_from_then_on_and_says_since_when(workload, window, epochs, data):
+    """It equals an operator of its own that is given only the rows at or after `since`."""
+    at = data.draw(st.integers(0, len(epochs) - 1))
+    op = workload.operator(types=TYPES)
+    before = run_operator(op, epochs[:at])
+    since = op.add_query("added", window, x=sw.collect_list("w"))
+    found = run_operator(op, epochs[at:])
+
+    seen = any(chunk for chunks, _ in epochs[:at] for chunk in chunks)
+    assert (since is not None) == seen
+    own = sw.Workload("t", keys=workload.keys, order=workload.order, lateness=workload.lateness)
+    own = own.query("ints", sw.tumbling(7), n=sw.count()).query("added", window, x=sw.collect_list("w"))
+    alone = own.operator(types=TYPES)
+    if at and epochs[at - 1][1] is not None:
+        alone.advance(epochs[at - 1][1])
+    kept = [
+        ([[row for row in chunk if since is None or row["t"] >= since] for chunk in chunks], mark)
+        for chunks, mark in epochs[at:]
+    ]
+    expected = [[r for r in epoch if r.query == "added"] for epoch in run_operator(alone, kept)]
+    assert_same([[r for r in epoch if r.query == "added"] for epoch in found], expected)
+    always = run_operator(workload.operator(types=TYPES), epochs)
+    assert_same(before + [[r for r in epoch if r.query != "added"] for epoch in found], always)
