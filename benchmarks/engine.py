@@ -162,7 +162,7 @@ def concurrent_windows(rows: int, repeat: int) -> Iterator[dict]:
                 rate, base, scotty = Rate.of(counted, ours), Rate.of(counted, floor), SCOTTY[case, unit][place]
                 print(
                     f"  {windows:>8} {unit:<13} {rate!s:<24} {base!s:<24} {scotty:>8} {stats.slices:>7} "
-                    f"{stats.bytes / 1024:>7.1f}  {'ahead' if rate.median > scotty else 'BEHIND'}, {checked} answers checked"
+                    f"{stats.bytes / 1024:>6.1f}  {'ahead' if rate.median > scotty else 'BEHIND'}, {checked} answers"
                 )
                 yield {
                     "table": "concurrent",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import strategies as st
 
-import numpy as np
 import slicewise as sw
 
 NUMERIC = ["sum", "avg", "min", "max", "count", "stddev", "variance", "var_pop", "stddev_pop", "range_", "max_count"]

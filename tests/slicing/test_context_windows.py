@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import slicewise as sw
 from hypothesis import given
 from hypothesis import strategies as st
 
+import slicewise as sw
 from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
 from tests.slicing.strategies import context_windows, mixed_workloads, rows, steps
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import random
 import statistics
 from datetime import date, timedelta
@@ -14,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import slicewise.aggregates
+from slicewise.aggregates import AGGREGATES
 from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
 from slicewise.testing.definitions import DEFINITIONS, order_of, value_of
@@ -95,10 +93,7 @@ def test_nothing_but_nulls_gives_an_empty_answer(name, expected):
 
 
 def test_every_built_in_aggregate_has_a_definition():
-    for module in pkgutil.iter_modules(slicewise.aggregates.__path__):
-        members = vars(importlib.import_module(f"slicewise.aggregates.{module.name}")).values()
-        names = {m.name for m in members if isinstance(m, type) and issubclass(m, Aggregate)}
-        assert names - {"aggregate"} <= DEFINITIONS.keys()
+    assert AGGREGATES.keys() <= DEFINITIONS.keys()
 
 
 def test_count_of_rows_counts_nulls_too():

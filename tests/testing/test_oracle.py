@@ -8,11 +8,10 @@ import pytest
 
 from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
-from slicewise.amounts import rows
-from slicewise.errors import DataError, QueryError
+from slicewise.errors import DataError
 from slicewise.results import Result
 from slicewise.testing import Oracle, fold
-from slicewise.windows import Cumulative, between, cumulative, landmark, punctuated, session, sliding, tumbling
+from slicewise.windows import Cumulative, between, cumulative, landmark, session, sliding, tumbling
 from slicewise.workload import Workload
 
 
@@ -449,14 +448,3 @@ def test_missing_columns_are_named():
     oracle.process(1, {"w": "a", "rank": 2})
     with pytest.raises(DataError, match="a row has no column 'v'; known: 'rank', 'w'"):
         oracle.close()
-
-
-@pytest.mark.parametrize(
-    ("window", "what"),
-    [(punctuated("v"), "punctuated windows"), (sliding(rows(5), every=rows(2)), "windows over rows")],
-)
-def test_windows_without_a_definition_are_refused(window, what):
-    with pytest.raises(
-        QueryError, match=f"the oracle has no definition of {what}; got them in query 'q'; give it tumb"
-    ):
-        oracle_of(window)

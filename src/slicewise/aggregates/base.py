@@ -31,6 +31,7 @@ __all__ = [
     "Parts",
     "concat_parts",
     "fold_pairwise",
+    "put_parts",
     "scan_pairwise",
     "take_parts",
 ]
@@ -46,6 +47,21 @@ def take_parts(parts: Parts, index: Any) -> Parts:
 def concat_parts(many: Sequence[Parts]) -> Parts:
     """Partials end to end."""
     return tuple(np.concatenate(arrays) for arrays in zip(*many, strict=True))
+
+
+def put_parts(parts: Parts, index: np.ndarray, values: Parts) -> Parts:
+    """Copies of the partials, with others at ``index``."""
+    out = []
+    for part, value in zip(parts, values, strict=True):
+        # Exact sums leave int64 for Python ints when they grow too large.
+        part = part.astype(np.result_type(part.dtype, value.dtype))
+        if value.dtype.hasobject:
+            for i, item in zip(index.tolist(), value, strict=True):
+                part[i] = item  # one by one: NumPy would look into items that are sequences themselves
+        else:
+            part[index] = value
+        out.append(part)
+    return tuple(out)
 
 
 def fold_pairwise(combine: Callable[[Parts, Parts], Parts], parts: Parts, starts: np.ndarray) -> Parts:

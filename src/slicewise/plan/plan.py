@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
-from slicewise.amounts import INTEGER, TIME, Amount
+from slicewise.amounts import INTEGER, ROWS, TIME, Amount
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import Decision, choose_store, keep_tuples, needs_tuples
 from slicewise.results import ResultSchema
-from slicewise.windows import Context, Session, Window
+from slicewise.windows import Context, Policy, Session, Window
 from slicewise.workload import Workload
 
 __all__ = ["Group", "Plan", "check_runnable", "is_periodic", "needs_rows", "plan_for"]
@@ -95,6 +95,11 @@ def check_runnable(workload: Workload) -> None:
             raise QueryError(
                 f"query {query.name!r}: {query.window!r} mixes units with another measure, which is not run yet; give "
                 "`length` and `every` in the same units"
+            )
+        if isinstance(query.window, Policy) and query.window.every.measure != ROWS:
+            raise QueryError(
+                f"query {query.name!r}: a policy is reported every so many rows; got every={query.window.every}; write "
+                "every=sw.rows(...)"
             )
         if max(map(abs, _times(query.window)), default=0) > LARGEST:
             raise QueryError(

@@ -23,7 +23,10 @@ from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.tuples import Tuples
 from slicewise.windows import Frames, Punctuated, Sliding, Window
 
-__all__ = ["Counts", "Discretiser", "Found", "Marked", "RowsPerTick", "Step", "TimePerRows", "Units", "View"]
+__all__ = ["Counts", "Discretiser", "Found", "Marked", "Needed", "RowsPerTick", "Step", "TimePerRows", "Units", "View"]
+
+
+NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,33 @@ class Step:
     horizon: int
 
 
-class View:
-    """The rows of a track: sorted by key and time, with the position of each key's first row."""
+@dataclass(frozen=True, eq=False)
+class Needed:
+    """What must stay of a view's rows after a step.
 
-    def __init__(self, rows: Tuples, base: np.ndarray, last_seen: np.ndarray) -> None:
+    Attributes
+    ----------
+    rows
+        For each key, the first row that is needed as such; earlier ones are only needed in slices, or not at all.
+    begins
+        The rows with which undecided windows begin: where those slices must start.
+    """
+
+    rows: np.ndarray
+    begins: np.ndarray
+
+
+class View:
+    """The rows of a track: sorted by key and time, with the position of each key's first row.
+
+    Rows that are not needed as such any more stand together in one place: a *slice*, at the place of its first row,
+    with a ``weight`` of as many rows. All other rows have a weight of 1.
+    """
+
+    def __init__(self, rows: Tuples, weight: np.ndarray, base: np.ndarray, last_seen: np.ndarray) -> None:
         self.rows = rows
+        self.weight = weight
+        self.all_single = int(weight.sum()) == len(weight)
         self.time = rows.time
         self.starts = segment_starts(rows.key[1:] != rows.key[:-1]) if len(rows) else np.empty(0, np.int64)
         self.lengths = segment_lengths(self.starts, len(rows))
@@ -70,12 +95,33 @@ class View:
     @functools.cached_property
     def position(self) -> np.ndarray:
         """The position of each row among all rows of its key, since the beginning."""
-        return np.arange(len(self.time)) + np.repeat(self.base - self.starts, self.lengths)
+        if self.all_single:
+            return np.arange(len(self.time)) + np.repeat(self.base - self.starts, self.lengths)
+        before = np.cumsum(self.weight) - self.weight
+        return before + np.repeat(self.base - before[self.starts], self.lengths)
 
     @functools.cached_property
     def index(self) -> KeyTimeIndex:
         """Finds rows by key and time."""
         return KeyTimeIndex(self.rows.key, self.time)
+
+    def place_of(self, segment: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """Where in the view the row of some key at a position stands."""
+        if self.all_single:
+            return position - self.base[segment] + self.starts[segment]
+        return self._by_position.locate(self.keys[segment], position)
+
+    @functools.cached_property
+    def _by_position(self) -> KeyTimeIndex:
+        return KeyTimeIndex(self.rows.key, self.position)
+
+    def position_at(self, place: np.ndarray) -> np.ndarray:
+        """For each key, the position of the row at a place, or the next position if the place is its end."""
+        after = self.base + np.add.reduceat(self.weight, self.starts) if len(self.keys) else self.base
+        inside = place < self.ends
+        out = after.copy()
+        out[inside] = self.position[place[inside]]
+        return out
 
     def first_at(self, time: int) -> np.ndarray:
         """For each key, its first row at or after a time."""
@@ -142,11 +188,11 @@ class Discretiser:
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = tuple(windows)
 
-    def find(self, view: View, step: Step) -> tuple[Found, np.ndarray]:
-        """The windows due and not final before the step, and for each key the first row needed after it."""
+    def find(self, view: View, step: Step) -> tuple[Found, Needed]:
+        """The windows due and not final before the step, and what is needed after it."""
         raise NotImplementedError
 
-    def find_on(self, view: View, step: Step, memory: Any) -> tuple[Found, np.ndarray, Any]:
+    def find_on(self, view: View, step: Step, memory: Any) -> tuple[Found, Needed, Any]:
         """The same for windows that remember something of earlier rows: what to remember comes back as well."""
         return *self.find(view, step), None
 
@@ -170,22 +216,26 @@ class Counts(Discretiser):
         self.m = np.array([int(w.every.size) for w in windows], np.int64)[:, None]
         self.offset = np.array([w.offset for w in windows], np.int64)[:, None]
 
-    def find(self, view: View, step: Step) -> tuple[Found, np.ndarray]:
-        shift = view.base - view.starts
-        undecided = view.first_at(step.before) + shift
-        passed = view.first_at(step.watermark) + shift  # rows at the watermark may still get company before them
-        first = self._first_ending_at(undecided)
-        last = (passed - self.n - self.offset) // self.m
-        which, k = enumerate_ranges(first.ravel(), last.ravel())
-        family, segment = np.divmod(which, len(view.keys)) if len(view.keys) else (which, which)
-        start = k * self.m[family, 0] + self.offset[family, 0]
-        low = start - shift[segment]
-        high = low + self.n[family, 0]
-        found = Found(family, view.keys[segment], low, high, start, start + self.n[family, 0], view.time[high - 1])
+    def find(self, view: View, step: Step) -> tuple[Found, Needed]:
+        undecided = view.position_at(view.first_at(step.before))
+        # Rows at the watermark may still get company before them.
+        passed = view.position_at(view.first_at(step.watermark))
+        family, segment, start = self._starts(
+            self._first_ending_at(undecided), (passed - self.n - self.offset) // self.m
+        )
+        end = start + self.n[family, 0]
+        low, last = view.place_of(segment, start), view.place_of(segment, end - 1)
+        found = Found(family, view.keys[segment], low, last + 1, start, end, view.time[last])
         settled = view.first_at(step.horizon)
-        oldest = self._first_ending_at(settled + shift) * self.m + self.offset
-        needed = np.clip(oldest.min(axis=0) - shift, view.starts, settled)
-        return found, needed
+        reached = view.position_at(settled)
+        _, segment, start = self._starts(self._first_ending_at(reached), (reached - 1 - self.offset) // self.m)
+        return found, Needed(settled, view.place_of(segment, start))
+
+    def _starts(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Windows from one number to another, both given per window and key: which they are, and where they start."""
+        which, k = enumerate_ranges(first.ravel(), last.ravel())
+        family, segment = np.divmod(which, first.shape[1]) if first.shape[1] else (which, which)
+        return family, segment, k * self.m[family, 0] + self.offset[family, 0]
 
     def _first_ending_at(self, position: np.ndarray) -> np.ndarray:
         """The first window whose last row lies at a position or after it."""
@@ -197,7 +247,7 @@ class TimePerRows(Discretiser):
 
     by_position = True
 
-    def find(self, view: View, step: Step) -> tuple[Found, np.ndarray]:
+    def find(self, view: View, step: Step) -> tuple[Found, Needed]:
         (window,) = self.windows
         assert isinstance(window, Sliding)
         length, every = int(window.length.size), int(window.every.size)
@@ -209,13 +259,13 @@ class TimePerRows(Discretiser):
         found = Found(np.zeros(len(at), np.int64), key, low, at + 1, position[low], position[at] + 1, view.time[at])
         settled = view.first_at(step.horizon)
         needed = view.first_at(step.horizon - length + 1) if step.horizon < NEVER else settled
-        return found, np.minimum(needed, settled)
+        return found, Needed(np.minimum(needed, settled), NO_ROWS)
 
 
 class RowsPerTick(Discretiser):
     """``sliding(rows(n), every=T)``: at each tick of T, the last n rows before it, fewer at the beginning."""
 
-    def find(self, view: View, step: Step) -> tuple[Found, np.ndarray]:
+    def find(self, view: View, step: Step) -> tuple[Found, Needed]:
         (window,) = self.windows
         assert isinstance(window, Sliding)
         n, every = int(window.length.size), int(window.every.size)
@@ -235,7 +285,7 @@ class RowsPerTick(Discretiser):
         low = np.maximum(high - n, view.starts[segment])
         found = Found(np.zeros(len(key), np.int64), key, low, high, view.time[low], tick, tick - 1)
         settled = view.first_at(step.horizon)
-        return found, np.maximum(settled - n, view.starts)
+        return found, Needed(np.maximum(settled - n, view.starts), NO_ROWS)
 
 
 class Marked(Discretiser):
@@ -252,7 +302,7 @@ class Marked(Discretiser):
         """Which rows meet the condition, as a column beside the user's; told once, when rows come."""
         return Column(self.window.rule.mask(columns, rows, query=repr(self.window)).astype(np.int64), pa.bool_())
 
-    def find(self, view: View, step: Step) -> tuple[Found, np.ndarray]:
+    def find(self, view: View, step: Step) -> tuple[Found, Needed]:
         meets = view.rows.columns[self.column].values.astype(bool)
         head = np.zeros(len(meets), bool)
         head[view.starts] = True
@@ -266,7 +316,10 @@ class Marked(Discretiser):
         ended = high < view.ends[segment]
         decided = np.full(len(low), NEVER)
         decided[ended] = view.time[high[ended]]
-        counted = meets[low] & (high - low >= self.min_rows) if self.frames else np.ones(len(low), bool)
+        counted = np.ones(len(low), bool)
+        if self.frames:
+            before = np.concatenate([[0], np.cumsum(view.weight)])
+            counted = meets[low] & (before[high] - before[low] >= self.min_rows)
         due = counted & (decided >= step.before) & (decided <= step.watermark)
         found = Found(
             np.zeros(len(low), np.int64),
@@ -277,8 +330,9 @@ class Marked(Discretiser):
             np.where(ended, decided, OPEN_END),
             decided,
         )
-        undecided = (decided >= step.horizon) & (meets[low] | (not self.frames))
-        return found.take(np.flatnonzero(due)), view.earliest(low[undecided], view.first_at(step.horizon))
+        settled = view.first_at(step.horizon)
+        undecided = (decided >= step.horizon) & (meets[low] | (not self.frames)) & (low < settled[segment])
+        return found.take(np.flatnonzero(due)), Needed(settled, low[undecided])
 
 
 class Units(Discretiser):
@@ -290,7 +344,7 @@ class Units(Discretiser):
         super().__init__(windows)
         self.column = str(windows[0].length.measure.column)
 
-    def find(self, view: View, step: Step) -> tuple[Found, np.ndarray]:
+    def find(self, view: View, step: Step) -> tuple[Found, Needed]:
         column = view.rows.columns[self.column]
         rows = None if column.valid is None else np.flatnonzero(column.valid)
         measure = column.values if rows is None else column.values[rows]
@@ -301,7 +355,7 @@ class Units(Discretiser):
         undecided = every.low[every.decided >= step.horizon]
         needed = view.earliest(undecided if rows is None else rows[undecided], view.first_at(step.horizon))
         due = (every.decided >= step.before) & (every.decided <= step.watermark)
-        return every.take(np.flatnonzero(due)), needed
+        return every.take(np.flatnonzero(due)), Needed(needed, NO_ROWS)
 
     @staticmethod
     def _find(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from slicewise.aggregates.base import put_parts
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.results import Block, Results
@@ -126,14 +127,17 @@ class Engine:
             return
         plan = self.plan
         one_key = not plan.workload.keys
-        pieces = cut_rows(key, times, columns, self.edges, plan.monoids, plan.recomputed, one_key=one_key)
-        if plan.recomputed:
-            self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
+        pieces = Slices.empty(plan.monoids)
+        if plan.windows or plan.gaps:
+            pieces = cut_rows(key, times, columns, self.edges, plan.monoids, plan.recomputed, one_key=one_key)
         counted = [track.counted(key, times, columns, self.horizon) for track in self.tracks]
         for track, rows in zip(self.tracks, counted, strict=True):
             track.insert(rows, len(times))
-        self._pieces.append(pieces)
-        self.latest = max(self.latest, int(pieces.last.max()))
+        if len(pieces):
+            self._pieces.append(pieces)
+            if plan.recomputed:
+                self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
+        self.latest = max(self.latest, int(times.max()))
 
     def next_due(self) -> int:
         """The first event time at which a row would let some window be reported; for ordered streams."""
@@ -262,7 +266,7 @@ class Engine:
         parts = list(slices.parts)
         for i in self.plan.recomputed:
             fresh = tuples.fold(self.plan.monoids[i], rows, starts)
-            parts[i] = tuple(_replaced(p, dirty, f) for p, f in zip(parts[i], fresh, strict=True))
+            parts[i] = put_parts(parts[i], dirty, fresh)
         return replace(slices, parts=tuple(parts))
 
     def _check(self) -> None:
@@ -283,13 +287,3 @@ def _close(slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray,
     if len(tuples):
         tuples = tuples.marked(slices.take(done), closed[done])
     return replace(slices, closed=closed), tuples
-
-
-def _replaced(array: np.ndarray, index: np.ndarray, values: np.ndarray) -> np.ndarray:
-    out = array.astype(np.result_type(array.dtype, values.dtype))
-    if values.dtype == object:
-        for i, value in zip(index.tolist(), values, strict=True):
-            out[i] = value
-    else:
-        out[index] = values
-    return out

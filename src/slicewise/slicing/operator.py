@@ -195,8 +195,8 @@ class Operator:
         stored = [state.tuples, *(track.rows for track in state.tracks)]
         return Stats(
             keys=len(np.unique(np.concatenate([state.slices.key, *(t.key for t in stored)]))),
-            slices=len(state.slices),
-            tuples=sum(len(t) for t in stored),
+            slices=len(state.slices) + sum(track.slice_count for track in state.tracks),
+            tuples=sum(len(t) for t in stored) - sum(track.slice_count for track in state.tracks),
             bytes=state.slices.nbytes + sum(t.nbytes for t in stored),
             rows=self._rows,
             results=self._results,

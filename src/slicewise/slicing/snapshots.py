@@ -181,6 +181,7 @@ def _track_to_data(track: Track) -> dict[str, Any]:
     saved = {repr(d.windows[0]): d for d in track.discretisers}
     return {
         "rows": _arrays(state.rows, without="columns") | {"columns": _columns_to_data(state.rows.columns)},
+        "slices": {name: list(parts) for name, parts in state.slices.items()},
         "base": state.base,
         "last_seen": state.last_seen,
         "queries": state.queries,
@@ -196,7 +197,8 @@ def _track_from_data(data: Mapping[str, Any], plan: Plan) -> TrackState | None:
     columns = _columns_from_data(rows.pop("columns"))
     ledgers = {name: Ledger(**arrays) for name, arrays in data["ledgers"].items()}
     same = {name: data[name] for name in ("base", "last_seen", "queries", "since", "arrived")}
-    state = TrackState(Tuples(**rows, columns=columns), ledgers=ledgers, **same)
+    slices = {name: tuple(parts) for name, parts in data["slices"].items()}
+    state = TrackState(Tuples(**rows, columns=columns), slices, ledgers=ledgers, **same)
     kept = carried_track(state, plan)
     if kept is None:
         return None

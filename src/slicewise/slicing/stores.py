@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slicewise.aggregates.base import Monoid, Parts, concat_parts, take_parts
+from slicewise.aggregates.base import Monoid, Parts, concat_parts, put_parts, take_parts
 from slicewise.slicing.kernels import expand_ranges
 
 __all__ = ["STORES", "EagerStore", "LazyStore", "PrefixStore", "Store"]
@@ -79,7 +79,7 @@ class EagerStore(Store):
                 nodes_right = take_parts(level, high[right] - 1)
                 before = concat_parts([take_parts(found, left), nodes_right])
                 after = concat_parts([nodes_left, take_parts(found, n + right)])
-                found = _put(found, np.concatenate([left, n + right]), self.monoid.combine(before, after))
+                found = put_parts(found, np.concatenate([left, n + right]), self.monoid.combine(before, after))
             low, high = (low + 1) >> 1, high >> 1
             if not (low < high).any():
                 break
@@ -98,13 +98,3 @@ class PrefixStore(Store):
 
 
 STORES: dict[str, type[Store]] = {"lazy": LazyStore, "eager": EagerStore, "prefix": PrefixStore}
-
-
-def _put(parts: Parts, index: np.ndarray, values: Parts) -> Parts:
-    out = []
-    for part, value in zip(parts, values, strict=True):
-        if value.dtype != part.dtype:  # exact sums leave int64 for Python ints when they grow too large
-            part = part.astype(np.result_type(part.dtype, value.dtype))
-        part[index] = value
-        out.append(part)
-    return tuple(out)

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Parts
+from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
 from slicewise.amounts import ROWS
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.plan.plan import Group, Plan, needs_rows
 from slicewise.results import INSERT, RETRACT, UPDATE, Block
 from slicewise.slicing.discretise import (
+    NO_ROWS,
     Counts,
     Discretiser,
     Found,
@@ -46,8 +47,10 @@ from slicewise.windows import Sliding, Window
 
 __all__ = ["Ledger", "Track", "TrackState"]
 
-#: The arrival number of each row, as a column beside the user's.
-ARRIVAL = "\0arrival"
+#: Columns beside the user's. Of each row, or slice of rows: the arrival numbers of its first and last row, how many
+#: rows it is, and where its partials stand (-1 for a single row, which has none yet).
+ARRIVAL, LAST, WEIGHT, SLOT = "\0arrival", "\0last", "\0weight", "\0slot"
+OWN_COLUMNS = (ARRIVAL, LAST, WEIGHT, SLOT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +112,7 @@ class TrackState:
     """
 
     rows: Tuples
+    slices: Mapping[str, Parts]
     base: np.ndarray
     last_seen: np.ndarray
     queries: tuple[str, ...]
@@ -117,15 +121,20 @@ class TrackState:
     ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def slice_count(self) -> int:
+        """How many of the rows are slices of several."""
+        return int((self.rows.columns[SLOT].values >= 0).sum())
+
     @classmethod
     def empty(cls, plan: Plan, queries: tuple[str, ...], since: int = -NEVER) -> TrackState:
         """No rows at all."""
         said = {q.name: q for q in plan.workload.queries}
         discretisers = discretisers_for(list(dict.fromkeys(said[name].window for name in queries)))
         conditions = {d.column: pa.bool_() for d in discretisers if isinstance(d, Marked)}
-        types = {**plan.column_types, **conditions, ARRIVAL: pa.int64()}
-        none = np.empty(0, np.int64)
-        return cls(Tuples.empty(types), none, none, queries, since)
+        types = {**plan.column_types, **conditions, **dict.fromkeys(OWN_COLUMNS, pa.int64())}
+        parts = {repr(m.aggregate): m.identities(0) for m in plan.monoids}
+        return cls(Tuples.empty(types), parts, NO_ROWS, NO_ROWS, queries, since)
 
 
 def new_tracks(plan: Plan) -> tuple[TrackState, ...]:
@@ -150,6 +159,7 @@ def carried_track(state: TrackState, plan: Plan) -> TrackState | None:
         state,
         rows=replace(state.rows, columns=columns),
         queries=names,
+        slices=_carried_parts(state, plan),
         ledgers={w: ledger for w, ledger in state.ledgers.items() if w in kept},
         memory={w: memory for w, memory in state.memory.items() if w in kept},
     )
@@ -180,7 +190,9 @@ class Track:
         for discretiser in self.discretisers:
             if isinstance(discretiser, Marked):
                 mine[discretiser.column] = discretiser.mark(mine, len(kept))
-        mine[ARRIVAL] = Column(self._arrived + kept, pa.int64())
+        mine[ARRIVAL] = mine[LAST] = Column(self._arrived + kept, pa.int64())
+        mine[WEIGHT] = Column(np.ones(len(kept), np.int64), pa.int64())
+        mine[SLOT] = Column(np.full(len(kept), -1), pa.int64())
         return Tuples.new(key[kept], times[kept], mine)
 
     def insert(self, rows: Tuples, arrived: int) -> None:
@@ -196,32 +208,71 @@ class Track:
         self._check(rows)
         many = max(len(keys), 1)  # without key columns there is one key
         base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -NEVER)
-        view = View(rows, base, last_seen)
-        needed = view.first_at(step.horizon)
+        view = View(rows, rows.columns[WEIGHT].values, base, last_seen)
+        pieces = _Pieces(self.plan, rows, state.slices, None)
         ledgers: dict[str, Ledger] = {}
         memory: dict[str, Any] = {}
         blocks: list[Block] = []
-        everything = _Values(self.plan, rows, None)
+        first, begins = view.first_at(step.horizon), []
         for number, discretiser in enumerate(self.discretisers):
-            found, first, kept = discretiser.find_on(view, step, state.memory.get(repr(discretiser.windows[0])))
+            name = repr(discretiser.windows[0])
+            found, needed, kept = discretiser.find_on(view, step, state.memory.get(name))
             if kept is not None:
-                memory[repr(discretiser.windows[0])] = kept
-            needed = np.minimum(needed, first)
-            values = everything if found.rows is None else _Values(self.plan, rows, found.rows)
+                memory[name] = kept
+            first = np.minimum(first, needed.rows)
+            begins.append(needed.begins)
+            mine = pieces if found.rows is None else _Pieces(self.plan, rows, state.slices, found.rows)
             before = Ledger.joined([state.ledgers.get(repr(w), Ledger.empty()) for w in discretiser.windows])
-            ledger, more = self._report(number, found, values, before, keys)
+            ledger, more = self._report(number, found, mine, before, keys)
             blocks += more
             for family, window in enumerate(discretiser.windows):
-                mine = (ledger.family == family) & (ledger.decided >= step.horizon)
-                ledgers[repr(window)] = ledger.take(np.flatnonzero(mine))
+                open_ = (ledger.family == family) & (ledger.decided >= step.horizon)
+                ledgers[repr(window)] = ledger.take(np.flatnonzero(open_))
         if len(view.keys):
             last_seen[view.keys] = np.maximum(last_seen[view.keys], view.time[view.ends - 1])
-            base[view.keys] += needed - view.starts
-            index, _ = expand_ranges(needed, view.ends)
-            rows = rows.take(index) if len(index) < len(rows) else rows
-        rows = replace(rows, fresh=np.zeros(len(rows), bool))
-        after = replace(state, rows=rows, base=base, last_seen=last_seen, arrived=self._arrived)
+        rows, slices = self._folded(view, pieces, first, np.concatenate([NO_ROWS, *begins]), base)
+        after = replace(state, rows=rows, slices=slices, base=base, last_seen=last_seen, arrived=self._arrived)
         return replace(after, ledgers=ledgers, memory=memory), blocks
+
+    def _folded(
+        self, view: View, pieces: _Pieces, first: np.ndarray, begins: np.ndarray, base: np.ndarray
+    ) -> tuple[Tuples, Mapping[str, Parts]]:
+        """The rows that are needed as such, and before them slices that start where undecided windows begin.
+
+        Everything before a key's first begin is dropped, and its position noted in ``base``.
+        """
+        rows = view.rows
+        begins = sorted_unique(begins[begins < first[view.segment[begins]]])
+        # The first row to stay of each key, in a slice or as such.
+        oldest = view.earliest(begins, first)
+        if len(view.keys):
+            base[view.keys] = view.position_at(oldest)
+        # Slices end where the next one starts, or where rows are needed as such.
+        ends = np.minimum(np.append(begins[1:], len(rows))[: len(begins)], first[view.segment[begins]])
+        single, _ = expand_ranges(first, view.ends)
+        if not len(begins):
+            return _aged(rows.take(single)), {repr(m.aggregate): m.identities(0) for m in self.plan.monoids}
+        parts = {repr(m.aggregate): pieces.fold(m, begins, ends) for m in self.plan.monoids}
+        slices = self._as_rows(rows, view, begins, ends)
+        together = _aged(rows.take(single)).joined_before(slices)
+        return together, parts
+
+    def _as_rows(self, rows: Tuples, view: View, begins: np.ndarray, ends: np.ndarray) -> Tuples:
+        """Slices as rows of many: at the place of the first, without values, with what is to be known of them."""
+        total = np.concatenate([[0], np.cumsum(view.weight)])
+        out = rows.take(begins)
+        nothing = np.zeros(len(begins), bool)
+        columns = {name: replace(c, valid=nothing) for name, c in out.columns.items() if name in self.plan.column_types}
+        for discretiser in self.discretisers:
+            if isinstance(discretiser, Marked):
+                # A frame goes on with the last row of a slice, a punctuation starts with the first.
+                at = ends - 1 if discretiser.frames else begins
+                columns[discretiser.column] = rows.columns[discretiser.column].take(at)
+        columns[ARRIVAL] = out.columns[ARRIVAL]
+        columns[LAST] = rows.columns[LAST].take(ends - 1)
+        columns[WEIGHT] = Column(total[ends] - total[begins], pa.int64())
+        columns[SLOT] = Column(np.arange(len(begins)), pa.int64())
+        return replace(out, columns=columns)
 
     def settled(self) -> TrackState:
         """The state with the rows that came since the last step."""
@@ -247,10 +298,10 @@ class Track:
         self._pending = [t.take(np.flatnonzero(t.columns[ARRIVAL].values != arrival)) for t in self._pending]
 
     def _report(
-        self, number: int, found: Found, values: _Values, before: Ledger, keys: KeyTable
+        self, number: int, found: Found, pieces: _Pieces, before: Ledger, keys: KeyTable
     ) -> tuple[Ledger, list[Block]]:
         """Compare what is true with what was said: new windows, windows of other rows, and windows that are no more."""
-        now = _entries(found, values.arrival)
+        now = _entries(found, pieces)
         at = before.find(now)
         known = at >= 0
         old = before.take(at[known])
@@ -263,22 +314,22 @@ class Track:
         change = np.where(known, UPDATE, INSERT)[shown]
         blocks = self._retractions(number, before.take(gone), keys)
         if len(shown):
-            blocks += self._blocks(number, found.take(shown), now.take(shown), change, values, keys)
+            blocks += self._blocks(number, found.take(shown), now.take(shown), change, pieces, keys)
         return now, blocks
 
     def _blocks(
-        self, number: int, found: Found, now: Ledger, change: np.ndarray, values: _Values, keys: KeyTable
+        self, number: int, found: Found, now: Ledger, change: np.ndarray, pieces: _Pieces, keys: KeyTable
     ) -> list[Block]:
         times = None
         if self.discretisers[number].by_position:
-            times = (values.time[found.low], values.time[found.high - 1])
+            times = (pieces.time[found.low], pieces.time[found.high - 1])
         blocks = []
         for g, group in enumerate(self.plan.groups):
             row, query = self._asked(number, g, found.family)
             if not len(row):
                 continue
             asked = sorted_unique(row)
-            answers = values.of(group, found.low[asked], found.high[asked])
+            answers = pieces.answers(group, found.low[asked], found.high[asked])
             place = np.searchsorted(asked, row)
             blocks.append(
                 Block(
@@ -328,40 +379,60 @@ class Track:
         return np.concatenate(rows), np.concatenate(queries)
 
 
-class _Values:
-    """Answers over rows: cut at the bounds of the windows that are asked for, folded once, composed by a store."""
+class _Pieces:
+    """Rows and slices as what windows are made of: cut at the bounds that are asked for, each cut folded once."""
 
-    def __init__(self, plan: Plan, rows: Tuples, some: np.ndarray | None) -> None:
+    def __init__(self, plan: Plan, rows: Tuples, slices: Mapping[str, Parts], some: np.ndarray | None) -> None:
         self.plan = plan
-        self.rows = rows
-        self.some = some
-        self.time = rows.time if some is None else rows.time[some]
-        arrival = rows.columns[ARRIVAL].values
-        self.arrival = arrival if some is None else arrival[some]
+        self.slices = slices
+        self.rows = rows if some is None else rows.take(some)
+        self.time = self.rows.time
+        self.first, self.last = (self.rows.columns[name].values for name in (ARRIVAL, LAST))
+        self.slot = self.rows.columns[SLOT].values
+        self.before = np.concatenate([[0], np.cumsum(self.rows.columns[WEIGHT].values)])
+        self.folded = np.flatnonzero(self.slot >= 0)
 
-    def of(self, group: Group, low: np.ndarray, high: np.ndarray) -> tuple[Column, ...]:
-        """The results of a group's aggregates over ranges of rows."""
+    def answers(self, group: Group, low: np.ndarray, high: np.ndarray) -> tuple[Column, ...]:
+        """The results of a group's aggregates over ranges."""
         cuts = sorted_unique(np.concatenate([low, high]))
-        taken: slice | np.ndarray = slice(int(cuts[0]), int(cuts[-1]))
-        if self.some is not None:
-            taken = self.some[taken]
-        starts = cuts[:-1] - cuts[0]
         first, last = np.searchsorted(cuts, low), np.searchsorted(cuts, high)
-        answers = []
+        found = []
         for m in group.monoids:
             monoid = self.plan.monoids[m]
-            columns = [self.rows.columns[name].take(taken) for name in monoid.aggregate.columns]
-            parts: Parts = monoid.lift_fold(columns, self.rows.time[taken], starts)
-            store = STORES[self.plan.stores[m].choice](monoid, parts)
-            answers.append(monoid.lower(store.query(first, last)))
-        return tuple(answers)
+            store = STORES[self.plan.stores[m].choice](monoid, self.fold(monoid, cuts[:-1], cuts[1:]))
+            found.append(monoid.lower(store.query(first, last)))
+        return tuple(found)
+
+    def fold(self, monoid: Monoid, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one aggregate over ranges, none of which begins before the one before it ends."""
+        index, offset = expand_ranges(low, high)
+        folded = np.flatnonzero(self.slot[index] >= 0)
+        # Slices have their partials already: they are cut out of the rows around them.
+        starts = sorted_unique(np.concatenate([offset, folded, folded + 1]))
+        starts = starts[starts < len(index)]
+        columns = [self.rows.columns[name].take(index) for name in monoid.aggregate.columns]
+        parts = monoid.lift_fold(columns, self.time[index], starts)
+        if not len(folded):
+            return parts
+        known = take_parts(self.slices[repr(monoid.aggregate)], self.slot[index[folded]])
+        return monoid.fold(put_parts(parts, np.searchsorted(starts, folded), known), np.searchsorted(starts, offset))
+
+
+def _carried_parts(state: TrackState, plan: Plan) -> dict[str, Parts]:
+    many = state.slice_count
+    names = {repr(m.aggregate): m for m in plan.monoids}
+    return {name: state.slices[name] if name in state.slices else m.identities(many) for name, m in names.items()}
+
+
+def _aged(rows: Tuples) -> Tuples:
+    return replace(rows, fresh=np.zeros(len(rows), bool))
 
 
 def _of_track(group: Group, window: int, mine: set[int]) -> list[int]:
     return [q for q in group.context.get(window, np.empty(0, np.int64)).tolist() if q in mine]
 
 
-def _entries(found: Found, arrival: np.ndarray) -> Ledger:
+def _entries(found: Found, pieces: _Pieces) -> Ledger:
     nth = ordinals(found.family, found.key, found.start, found.end)
     return Ledger(
         found.family,
@@ -369,9 +440,9 @@ def _entries(found: Found, arrival: np.ndarray) -> Ledger:
         found.start,
         found.end,
         nth,
-        arrival[found.low],
-        arrival[found.high - 1],
-        found.high - found.low,
+        pieces.first[found.low],
+        pieces.last[found.high - 1],
+        pieces.before[found.high] - pieces.before[found.low],
         found.decided,
         np.zeros(len(found), np.int64),
     )

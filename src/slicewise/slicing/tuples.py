@@ -69,6 +69,17 @@ class Tuples:
         ties = [array for name in reversed(order) for array in _sortable(together.columns[name])]
         return together.take(np.lexsort((*ties, together.time, together.key)))
 
+    def joined_before(self, first: Tuples) -> Tuples:
+        """These rows behind others, key by key; both are in order."""
+        together = Tuples(
+            np.concatenate([first.key, self.key]),
+            np.concatenate([first.time, self.time]),
+            np.concatenate([first.closed, self.closed]),
+            np.concatenate([first.fresh, self.fresh]),
+            {name: Column.concat([first.columns[name], column]) for name, column in self.columns.items()},
+        )
+        return together.take(np.argsort(together.key, kind="stable"))
+
     def rows_of(self, slices: Slices) -> tuple[np.ndarray, np.ndarray]:
         """The positions of the rows of each slice, end to end, and where each slice's rows start among them."""
         index = KeyTimeIndex(self.key, self.time)

@@ -17,7 +17,7 @@ import numpy as np
 from slicewise.aggregates.base import Aggregate
 from slicewise.errors import DataError
 from slicewise.results import OPEN_END
-from slicewise.slicing.discretise import Discretiser, Found, Step, View
+from slicewise.slicing.discretise import Discretiser, Found, Needed, Step, View
 from slicewise.slicing.periodic import NEVER
 from slicewise.swag.log_mta import LogMTA
 from slicewise.windows import Evict, Policy, UserDefined
@@ -39,11 +39,11 @@ class _ByKey(Discretiser):
 
     def find_on(
         self, view: View, step: Step, memory: dict[int, _Memory] | None
-    ) -> tuple[Found, np.ndarray, dict[int, _Memory]]:
-        """The windows due, the first row needed of each key, and what to remember as of the new horizon."""
+    ) -> tuple[Found, Needed, dict[int, _Memory]]:
+        """The windows due, what is needed after the step, and what to remember as of the new horizon."""
         kept = dict(memory or {})
         fresh, settled, needed = view.first_at(step.before), view.first_at(step.horizon), view.first_at(step.horizon)
-        pieces = []
+        pieces, begins = [], []
         for s, key in enumerate(view.keys.tolist()):
             now = kept.get(key) or self._new()
             rows = _KeyRows(view, s, int(fresh[s]), int(settled[s]))
@@ -51,12 +51,14 @@ class _ByKey(Discretiser):
                 found, now = self._ask(rows, now, step)
                 pieces.append((np.full(len(found[0]), key), *found))
             kept[key] = now
-            needed[s] = min(needed[s], rows.index_of(self._oldest(now, rows)))
+            needed[s] = min(needed[s], self._first_needed(now, rows))
+            begins += [rows.index_of(position) for position in now.open_at]
+        after = Needed(needed, np.array(begins, np.int64))
         if not pieces:
             none = np.empty(0, np.int64)
-            return Found(none, none, none, none, none, none, none), needed, kept
+            return Found(none, none, none, none, none, none, none), after, kept
         key, low, high, start, end, decided = (np.concatenate(c) for c in zip(*pieces, strict=True))
-        return Found(np.zeros(len(key), np.int64), key, low, high, start, end, decided), needed, kept
+        return Found(np.zeros(len(key), np.int64), key, low, high, start, end, decided), after, kept
 
     def _new(self) -> _Memory:
         raise NotImplementedError
@@ -64,8 +66,9 @@ class _ByKey(Discretiser):
     def _ask(self, rows: _KeyRows, now: _Memory, step: Step) -> tuple[tuple[np.ndarray, ...], _Memory]:
         raise NotImplementedError
 
-    def _oldest(self, now: _Memory, rows: _KeyRows) -> int:
-        raise NotImplementedError
+    def _first_needed(self, now: _Memory, rows: _KeyRows) -> int:
+        """The first row that is needed as such: by default that at the front of the window."""
+        return rows.index_of(now.front)
 
 
 class _KeyRows:
@@ -73,7 +76,7 @@ class _KeyRows:
 
     def __init__(self, view: View, segment: int, low: int, settled: int) -> None:
         self.view = view
-        self.shift = int(view.base[segment] - view.starts[segment])
+        self.segment = segment
         self.low, self.settled, self.high = low, max(settled, low), int(view.ends[segment])
 
     def __len__(self) -> int:
@@ -81,11 +84,11 @@ class _KeyRows:
 
     def index_of(self, position: int) -> int:
         """Where in the view a position of this key lies."""
-        return position - self.shift
+        return int(self.view.place_of(np.array([self.segment]), np.array([position]))[0])
 
     def position_of(self, index: int) -> int:
         """The position of a row of the view."""
-        return index + self.shift
+        return int(self.view.position[index])
 
 
 class UserWindows(_ByKey):
@@ -109,10 +112,8 @@ class UserWindows(_ByKey):
     def _new(self) -> _Memory:
         return _Memory(self.window.factory())
 
-    def _oldest(self, now: _Memory, rows: _KeyRows) -> int:
-        if not self.window.deterministic:
-            return now.front
-        return now.open_at[0] if now.open_at else rows.position_of(rows.settled)
+    def _first_needed(self, now: _Memory, rows: _KeyRows) -> int:
+        return rows.settled if self.window.deterministic else super()._first_needed(now, rows)
 
     def _ask(self, rows: _KeyRows, now: _Memory, step: Step) -> tuple[tuple[np.ndarray, ...], _Memory]:
         thing = copy.deepcopy(now.thing)
@@ -238,9 +239,6 @@ class Policies(_ByKey):
             tree.insert(value)
         return tree
 
-    def _oldest(self, now: _Memory, rows: _KeyRows) -> int:
-        return now.front
-
     def _ask(self, rows: _KeyRows, now: _Memory, step: Step) -> tuple[tuple[np.ndarray, ...], _Memory]:
         tree, front = self._tree(rows, now), now.front
         time, every = rows.view.time, int(self.window.every.size)
@@ -259,7 +257,8 @@ class Policies(_ByKey):
                 low.append(rows.index_of(front))
                 high.append(at + 1)
         lows, highs = np.array(low, np.int64), np.array(high, np.int64)
-        found = (lows, highs, lows + rows.shift, highs + rows.shift, time[highs - 1])
+        position = rows.view.position
+        found = (lows, highs, position[lows], position[highs - 1] + 1, time[highs - 1])
         return found, settled or _Memory(tree, front=front)
 
     def _inputs(self, rows: _KeyRows, low: int, high: int) -> list[tuple[Any, ...]]:
