@@ -25,8 +25,8 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-check: lint ## Format, lint, types and the tests that need no JVM: under a minute
-	$(BIN)/python -m pytest -n 2 -q -m "not spark"
+check: lint ## Format, lint, types and the quick tests, without a JVM: under a minute
+	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow"
 
 test: lint ## Format, lint, types and all tests
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -q

@@ -146,9 +146,8 @@ def concurrent_windows(rows: int, repeat: int) -> Iterator[dict]:
         chunks = chunks_of(stream)
         counted = rows - len(chunks[0]["t"])
         print(f"\nprocess_batch, {case}{' with a session window' if case != 'in order' else ''}: million tuples/s")
-        print(
-            f"  {'windows':>8} {'lengths':<13} {'slicewise':<24} {'reduceat':<24} {'Scotty*':>8} {'slices':>7} {'KiB':>7}"
-        )
+        columns = f"{'windows':>8} {'lengths':<13} {'slicewise':<24} {'reduceat':<24} {'Scotty*':>8}"
+        print(f"  {columns} {'slices':>7} {'KiB':>6}")
         for unit in ("seconds", "milliseconds"):
             for place, windows in enumerate(CONCURRENT):
                 workload = tumbling_workload(windows, unit, session=case != "in order")

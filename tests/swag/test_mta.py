@@ -547,6 +547,7 @@ def test_a_long_stream_through_a_small_window_does_not_grow_levels(algorithm):
 MILLION = 1 << 20
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_million_values_need_a_few_local_nodes_per_level_and_a_cut_touches_no_more(algorithm):
     store, most = CountedStore(), {}

@@ -22,6 +22,8 @@ PRIME = (1 << 61) - 1
 BASE = 1_000_003
 ALGORITHMS = {"LogMTA": LogMTA, "AMTA": AMTA}
 
+pytestmark = pytest.mark.slow
+
 
 class Hashed(sw.Aggregate):
     """How many values, and a hash of them in order: anything lost, doubled or swapped changes it."""

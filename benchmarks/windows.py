@@ -1,0 +1,209 @@
+"""How much does each kind of window cost?  One run, every answer checked against plain NumPy.
+
+    python benchmarks/windows.py [--rows N] [--repeat K]
+
+Each kind in order and with 20 % of the tuples delayed by 0..2 s, beside a tumbling time window on the same stream; then
+1 to 1000 concurrent count windows out of order, beside a tuple buffer that recomputes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import slicewise as sw
+from slicewise.testing import Stream, disordered, football
+
+SECOND = 1_000_000
+CHUNK = 20_000
+Windows = tuple[np.ndarray, np.ndarray]
+
+
+class EveryHundredth:
+    """A user's window, a batch at a time: one begins with every hundredth row and ends when the next but one begins."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def on_batch(self, times: np.ndarray, columns: dict) -> tuple[np.ndarray, np.ndarray]:
+        number = self.seen + np.arange(len(times))
+        self.seen += len(times)
+        begins = number % 100 == 0
+        return begins.astype(int), (begins & (number >= 200)).astype(int)
+
+
+def kinds() -> dict[str, tuple[object, Callable[[np.ndarray, np.ndarray], Windows]]]:
+    """Windows, each with its own plain definition: from times and values in order to ranges of rows."""
+    return {
+        "tumbling 1 s": (sw.tumbling("1 second"), _every_second),
+        "tumbling rows(1000)": (sw.tumbling(sw.rows(1000)), lambda t, v: _counts(len(t), 1000, 1000)),
+        "sliding rows(1000), every rows(100)": (
+            sw.sliding(sw.rows(1000), every=sw.rows(100)),
+            lambda t, v: _counts(len(t), 1000, 100),
+        ),
+        "tumbling units(1000)": (sw.tumbling(sw.units(1000, "odometer")), _units),
+        "punctuated": (sw.punctuated("v < 100"), _punctuated),
+        "frames": (sw.frames("v > 20000"), _frames),
+        "rows(1000), every 1 s": (sw.sliding(sw.rows(1000), every="1 second"), _last_rows),
+        "1 s, every rows(100)": (sw.sliding("1 second", every=sw.rows(100)), _last_second),
+        "user defined, in batches": (sw.user_defined(EveryHundredth), _every_hundredth),
+    }
+
+
+def _every_second(t: np.ndarray, v: np.ndarray) -> Windows:
+    starts = np.unique(t // SECOND) * SECOND
+    return np.searchsorted(t, starts), np.searchsorted(t, starts + SECOND)
+
+
+def _counts(n: int, length: int, every: int) -> Windows:
+    low = np.arange(0, n - length + 1, every)
+    return low, low + length
+
+
+def _units(t: np.ndarray, v: np.ndarray) -> Windows:
+    odometer = t // 1000
+    starts = np.unique(odometer // 1000) * 1000
+    return np.searchsorted(odometer, starts), np.searchsorted(odometer, starts + 1000)
+
+
+def _punctuated(t: np.ndarray, v: np.ndarray) -> Windows:
+    low = np.unique(np.concatenate([[0], np.flatnonzero(v < 100)]))
+    return low, np.append(low[1:], len(t))
+
+
+def _frames(t: np.ndarray, v: np.ndarray) -> Windows:
+    meets = np.concatenate([[False], v > 20000, [False]])
+    return np.flatnonzero(meets[1:] & ~meets[:-1]), np.flatnonzero(~meets[1:] & meets[:-1])
+
+
+def _last_rows(t: np.ndarray, v: np.ndarray) -> Windows:
+    high = np.searchsorted(t, np.arange(t[0] // SECOND + 1, t[-1] // SECOND + 2) * SECOND)
+    return np.maximum(high - 1000, 0), high
+
+
+def _last_second(t: np.ndarray, v: np.ndarray) -> Windows:
+    last = np.arange(99, len(t), 100)
+    return np.searchsorted(t, t[last] - SECOND, "right"), last + 1
+
+
+def _every_hundredth(t: np.ndarray, v: np.ndarray) -> Windows:
+    low = np.arange(0, len(t), 100)
+    return low, np.minimum(low + 200, len(t))
+
+
+def batches(stream: Stream) -> list[dict[str, np.ndarray]]:
+    return [{"t": c.times, "v": c.columns["v"], "odometer": c.times // 1000} for c in stream.chunks(CHUNK)]
+
+
+def run(workload: sw.Workload, chunks: list[dict], ordered: bool) -> tuple[float, list[sw.Results]]:
+    """Seconds for all chunks but the first, which warms up, and the results."""
+    op = workload.operator(ordered=ordered)
+    results, latest, started = [], 0, 0.0
+    for number, chunk in enumerate(chunks):
+        started = time.perf_counter() if number == 1 else started
+        results.append(op.process_batch(chunk))
+        if not ordered:
+            latest = max(latest, int(chunk["t"].max()))
+            results.append(op.advance(latest - 2 * SECOND))
+    return time.perf_counter() - started, [*results, op.close()]
+
+
+def check(results: list[sw.Results], stream: Stream, define: Callable) -> int:
+    """Compare the totals of all windows with the plain definition, in the order of their first rows."""
+    order = np.argsort(stream.times, kind="stable")
+    times, values = stream.times[order], stream.columns["v"][order]
+    low, high = define(times, values)
+    running = np.concatenate([[0], np.cumsum(values)])
+    found = np.concatenate([b.values[0].values for r in results for b in r.blocks])
+    assert np.array_equal(np.sort(found), np.sort(running[high] - running[low])), "totals differ"
+    return len(found)
+
+
+def each_kind(rows: int, repeat: int) -> None:
+    in_order = football(rows, seed=1)
+    streams = {"in order": in_order, "out of order": disordered(in_order, 0.2, 2 * SECOND, seed=2)}
+    for case, stream in streams.items():
+        chunks = batches(stream)
+        print(f"\n{case}: million tuples/s, and what part of tumbling's that is")
+        base = 0.0
+        for name, (window, define) in kinds().items():
+            workload = sw.Workload("t").query("q", window, total=sw.sum("v"))
+            _, results = run(workload, chunks, case == "in order")
+            answers = check(results, stream, define)
+            seconds = statistics.median(run(workload, chunks, case == "in order")[0] for _ in range(repeat))
+            rate = (rows - CHUNK) / seconds / 1e6
+            base = base or rate
+            verdict = "" if rate >= base / 10 else "  BELOW A TENTH"
+            print(f"  {name:<38} {rate:>7.2f}   1/{base / rate:<5.1f} {answers:>7} answers checked{verdict}")
+
+
+class TupleBuffer:
+    """The rival: all rows in order, and every window computed anew from them when it is complete."""
+
+    def __init__(self, lengths: list[int]) -> None:
+        self.lengths = lengths
+        self.times, self.values = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.dropped = 0
+        self.next = [0] * len(lengths)
+
+    def step(self, chunk: dict[str, np.ndarray], watermark: int) -> list[int]:
+        self.times = np.concatenate([self.times, chunk["t"]])
+        self.values = np.concatenate([self.values, chunk["v"]])
+        order = np.argsort(self.times, kind="stable")
+        self.times, self.values = self.times[order], self.values[order]
+        complete = self.dropped + int(np.searchsorted(self.times, watermark))
+        found = []
+        for i, length in enumerate(self.lengths):
+            while self.next[i] + length <= complete:
+                low = self.next[i] - self.dropped
+                found.append(int(self.values[low : low + length].sum()))
+                self.next[i] += length
+        gone = min(self.next) - self.dropped
+        self.times, self.values, self.dropped = self.times[gone:], self.values[gone:], self.dropped + gone
+        return found
+
+
+def many_counts(rows: int, repeat: int) -> None:
+    stream = disordered(football(rows, seed=3), 0.2, 2 * SECOND, seed=4)
+    chunks = batches(stream)
+    print("\nconcurrent tumbling count windows of 1000..20 000 rows, out of order: million tuples/s")
+    for windows in (1, 10, 100, 1000):
+        lengths = [1000 + 19_000 * i // max(1, windows - 1) for i in range(windows)]
+        workload = sw.Workload("t")
+        for i, length in enumerate(lengths):
+            workload = workload.query(f"w{i}", sw.tumbling(sw.rows(length)), total=sw.sum("v"))
+
+        def rival(lengths: list[int] = lengths) -> tuple[float, list[int]]:
+            buffer, latest, found, started = TupleBuffer(lengths), 0, [], 0.0
+            for number, chunk in enumerate(chunks):
+                started = time.perf_counter() if number == 1 else started
+                latest = max(latest, int(chunk["t"].max()))
+                found += buffer.step(chunk, latest - 2 * SECOND)
+            seconds = time.perf_counter() - started
+            return seconds, found + buffer.step({"t": chunks[0]["t"][:0], "v": chunks[0]["v"][:0]}, 2**62)
+
+        ours, theirs = [], []
+        for _ in range(repeat):
+            ours.append(run(workload, chunks, False)[0])
+            theirs.append(rival()[0])
+        mine = np.concatenate([b.values[0].values for r in run(workload, chunks, False)[1] for b in r.blocks])
+        assert sorted(mine.tolist()) == sorted(rival()[1]), "the two disagree"
+        a, b = ((rows - CHUNK) / statistics.median(s) / 1e6 for s in (ours, theirs))
+        print(f"  {windows:>5} windows   slicewise {a:>6.2f}   tuple buffer {b:>6.2f}   {a / b:>5.1f}x")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    each_kind(given.rows, given.repeat)
+    many_counts(given.rows, given.repeat)
+
+
+if __name__ == "__main__":
+    main()
