@@ -188,6 +188,11 @@ class Discretiser:
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = tuple(windows)
 
+    @property
+    def name(self) -> str:
+        """Tells the discretiser from others of its track, also after some of its windows have gone."""
+        return repr(self.windows[0])
+
     def find(self, view: View, step: Step) -> tuple[Found, Needed]:
         """The windows due and not final before the step, and what is needed after it."""
         raise NotImplementedError
@@ -209,6 +214,7 @@ class Counts(Discretiser):
     """``sliding(rows(n), every=rows(m))``: positions ``[k m, k m + n)``, for all such windows of a workload at once."""
 
     by_position = True
+    name = "counts"
 
     def __init__(self, windows: Sequence[Sliding]) -> None:
         super().__init__(windows)
@@ -343,6 +349,10 @@ class Units(Discretiser):
     def __init__(self, windows: Sequence[Sliding]) -> None:
         super().__init__(windows)
         self.column = str(windows[0].length.measure.column)
+
+    @property
+    def name(self) -> str:
+        return f"units of {self.column}"
 
     def find(self, view: View, step: Step) -> tuple[Found, Needed]:
         column = view.rows.columns[self.column]

@@ -21,7 +21,7 @@ from slicewise.slicing.slices import Slices
 from slicewise.slicing.stores import STORES, LazyStore, Store
 from slicewise.slicing.triggers import Sessions, Windows
 
-__all__ = ["Answers", "Reported", "Reporter", "Table"]
+__all__ = ["Answers", "Expansion", "Reported", "Reporter", "Table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Reporter:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.queries_of = [_Expansion(list(g.family_queries)) for g in plan.groups]
+        self.queries_of = [Expansion(list(g.family_queries)) for g in plan.groups]
 
     def answers(self, slices: Slices, keys: KeyTable, since: Mapping[str, int], after: Mapping[str, int]) -> Answers:
         """What can be answered from these slices."""
@@ -226,7 +226,7 @@ class Answers:
         return bound.lower(LazyStore(bound, parts).query(sessions.low[places], sessions.high[places]))
 
 
-class _Expansion:
+class Expansion:
     """Windows that several queries share are computed once and reported for each."""
 
     def __init__(self, queries: list[np.ndarray]) -> None:

@@ -178,7 +178,7 @@ def _state(snapshot: Mapping[str, Any], plan: Plan) -> State:
 
 def _track_to_data(track: Track) -> dict[str, Any]:
     state = track.settled()
-    saved = {repr(d.windows[0]): d for d in track.discretisers}
+    saved = {d.name: d for d in track.discretisers}
     return {
         "rows": _arrays(state.rows, without="columns") | {"columns": _columns_to_data(state.rows.columns)},
         "slices": {name: list(parts) for name, parts in state.slices.items()},
@@ -187,6 +187,7 @@ def _track_to_data(track: Track) -> dict[str, Any]:
         "queries": state.queries,
         "since": state.since,
         "arrived": state.arrived,
+        "windows": dict(state.windows),
         "ledgers": {name: _arrays(ledger) for name, ledger in state.ledgers.items()},
         "memory": {name: saved[name].save(memory) for name, memory in state.memory.items()},
     }
@@ -196,13 +197,13 @@ def _track_from_data(data: Mapping[str, Any], plan: Plan) -> TrackState | None:
     rows = dict(data["rows"])
     columns = _columns_from_data(rows.pop("columns"))
     ledgers = {name: Ledger(**arrays) for name, arrays in data["ledgers"].items()}
-    same = {name: data[name] for name in ("base", "last_seen", "queries", "since", "arrived")}
+    same = {name: data[name] for name in ("base", "last_seen", "queries", "since", "arrived", "windows")}
     slices = {name: tuple(parts) for name, parts in data["slices"].items()}
     state = TrackState(Tuples(**rows, columns=columns), slices, ledgers=ledgers, **same)
     kept = carried_track(state, plan)
     if kept is None:
         return None
-    saved = {repr(d.windows[0]): d for d in Track(plan, kept).discretisers}
+    saved = {d.name: d for d in Track(plan, kept).discretisers}
     memory = {name: saved[name].load(m) for name, m in data["memory"].items() if name in saved}
     return replace(kept, memory=memory)
 

@@ -40,6 +40,7 @@ from slicewise.slicing.intake import conform
 from slicewise.slicing.kernels import expand_ranges, match_rows, sorted_unique
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.reports import Expansion
 from slicewise.slicing.stores import STORES
 from slicewise.slicing.tuples import Tuples
 from slicewise.slicing.userwindows import make_user_windows
@@ -84,12 +85,10 @@ class Ledger:
         """The entries at ``index``."""
         return Ledger(*(getattr(self, n)[index] for n in self.__dataclass_fields__))
 
-    @classmethod
-    def joined(cls, ledgers: Sequence[Ledger]) -> Ledger:
-        """The ledgers of several windows, numbered in their order."""
-        families = [np.full(len(ledger), number) for number, ledger in enumerate(ledgers)]
-        numbered = [replace(ledger, family=f) for ledger, f in zip(ledgers, families, strict=True)]
-        return cls(*(np.concatenate([getattr(n, name) for n in numbered]) for name in cls.__dataclass_fields__))
+    def renumbered(self, numbers: np.ndarray) -> Ledger:
+        """The entries of windows that are still there, under their new numbers; -1 says that one is gone."""
+        family = numbers[self.family]
+        return replace(self, family=family).take(np.flatnonzero(family >= 0))
 
     def find(self, other: Ledger) -> np.ndarray:
         """For each entry of another ledger the same window in this one, or -1."""
@@ -106,7 +105,7 @@ class TrackState:
     """All that a track knows, as data.
 
     ``queries`` are the names of those it serves, ``since`` is the event time from which on it counts rows. Ledgers and
-    what user code remembers stand under the name of their window.
+    what user code remembers stand under the name of their discretiser, whose ``windows`` they number.
     ``base`` and ``last_seen`` have an entry for every key: the position of the key's first row that is still here, and
     the latest event time of any of its rows.
     """
@@ -118,6 +117,7 @@ class TrackState:
     queries: tuple[str, ...]
     since: int = -NEVER
     arrived: int = 0
+    windows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
 
@@ -134,7 +134,8 @@ class TrackState:
         conditions = {d.column: pa.bool_() for d in discretisers if isinstance(d, Marked)}
         types = {**plan.column_types, **conditions, **dict.fromkeys(OWN_COLUMNS, pa.int64())}
         parts = {repr(m.aggregate): m.identities(0) for m in plan.monoids}
-        return cls(Tuples.empty(types), parts, NO_ROWS, NO_ROWS, queries, since)
+        windows = {d.name: tuple(map(repr, d.windows)) for d in discretisers}
+        return cls(Tuples.empty(types), parts, NO_ROWS, NO_ROWS, queries, since, windows=windows)
 
 
 def new_tracks(plan: Plan) -> tuple[TrackState, ...]:
@@ -151,7 +152,12 @@ def carried_track(state: TrackState, plan: Plan) -> TrackState | None:
     names = tuple(name for name in state.queries if name in said)
     if not names:
         return None
-    kept = {repr(said[name].window) for name in names}
+    now = {d.name: d for d in discretisers_for(list(dict.fromkeys(said[name].window for name in names)))}
+    ledgers = {}
+    for name, ledger in state.ledgers.items():
+        if name in now:
+            places = {repr(w): i for i, w in enumerate(now[name].windows)}
+            ledgers[name] = ledger.renumbered(np.array([places.get(w, -1) for w in state.windows[name]], np.int64))
     wanted = TrackState.empty(plan, names).rows.columns
     nothing = Column.of([None] * len(state.rows))
     columns = {n: state.rows.columns.get(n, conform(nothing, c.type, n)) for n, c in wanted.items()}
@@ -160,8 +166,9 @@ def carried_track(state: TrackState, plan: Plan) -> TrackState | None:
         rows=replace(state.rows, columns=columns),
         queries=names,
         slices=_carried_parts(state, plan),
-        ledgers={w: ledger for w, ledger in state.ledgers.items() if w in kept},
-        memory={w: memory for w, memory in state.memory.items() if w in kept},
+        windows={name: tuple(map(repr, d.windows)) for name, d in now.items()},
+        ledgers=ledgers,
+        memory={name: memory for name, memory in state.memory.items() if name in now},
     )
 
 
@@ -171,13 +178,14 @@ class Track:
     def __init__(self, plan: Plan, state: TrackState) -> None:
         self.plan = plan
         self.state = state
-        numbers = {q.name: i for i, q in enumerate(plan.workload.queries)}
-        mine = {numbers[name] for name in state.queries}
-        windows = [w for w in plan.context if any(plan.workload.queries[i].window == w for i in mine)]
-        self.discretisers = discretisers_for(windows)
-        #: For each discretiser and each of its windows, the queries of each group.
+        served = {name: number for number, (name, _) in enumerate(plan.schema.queries) if name in set(state.queries)}
+        windows = dict.fromkeys(plan.workload.queries[number].window for number in served.values())
+        self.discretisers = discretisers_for(list(windows))
+        place = {window: i for i, window in enumerate(plan.context)}
+        mine = set(served.values())
+        #: For each discretiser and each group, the queries of each of its windows.
         self.queries = [
-            [[_of_track(g, plan.context.index(w), mine) for g in plan.groups] for w in d.windows]
+            [Expansion([_of_track(g, place[w], mine) for w in d.windows]) for g in plan.groups]
             for d in self.discretisers
         ]
         self._pending: list[Tuples] = []
@@ -215,19 +223,16 @@ class Track:
         blocks: list[Block] = []
         first, begins = view.first_at(step.horizon), []
         for number, discretiser in enumerate(self.discretisers):
-            name = repr(discretiser.windows[0])
+            name = discretiser.name
             found, needed, kept = discretiser.find_on(view, step, state.memory.get(name))
             if kept is not None:
                 memory[name] = kept
             first = np.minimum(first, needed.rows)
             begins.append(needed.begins)
             mine = pieces if found.rows is None else _Pieces(self.plan, rows, state.slices, found.rows)
-            before = Ledger.joined([state.ledgers.get(repr(w), Ledger.empty()) for w in discretiser.windows])
-            ledger, more = self._report(number, found, mine, before, keys)
+            ledger, more = self._report(number, found, mine, state.ledgers.get(name, Ledger.empty()), keys)
             blocks += more
-            for family, window in enumerate(discretiser.windows):
-                open_ = (ledger.family == family) & (ledger.decided >= step.horizon)
-                ledgers[repr(window)] = ledger.take(np.flatnonzero(open_))
+            ledgers[name] = ledger.take(np.flatnonzero(ledger.decided >= step.horizon))
         if len(view.keys):
             last_seen[view.keys] = np.maximum(last_seen[view.keys], view.time[view.ends - 1])
         rows, slices = self._folded(view, pieces, first, np.concatenate([NO_ROWS, *begins]), base)
@@ -368,15 +373,8 @@ class Track:
 
     def _asked(self, number: int, group: int, family: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The windows that a group's queries ask for, once for each query."""
-        rows, queries = [], []
-        for f, asked in enumerate(self.queries[number]):
-            for query in asked[group]:
-                mine = np.flatnonzero(family == f)
-                rows.append(mine)
-                queries.append(np.full(len(mine), query))
-        if not rows:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        return np.concatenate(rows), np.concatenate(queries)
+        row, query = self.queries[number][group].apply(family)
+        return (np.arange(len(family)) if row is None else row), query
 
 
 class _Pieces:
@@ -428,8 +426,8 @@ def _aged(rows: Tuples) -> Tuples:
     return replace(rows, fresh=np.zeros(len(rows), bool))
 
 
-def _of_track(group: Group, window: int, mine: set[int]) -> list[int]:
-    return [q for q in group.context.get(window, np.empty(0, np.int64)).tolist() if q in mine]
+def _of_track(group: Group, window: int, mine: set[int]) -> np.ndarray:
+    return np.array([q for q in group.context.get(window, NO_ROWS).tolist() if q in mine], np.int64)
 
 
 def _entries(found: Found, pieces: _Pieces) -> Ledger:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, Parts
 from slicewise.columns import Column
-from slicewise.slicing.kernels import KeyTimeIndex, expand_ranges, segment_lengths, segment_starts
+from slicewise.slicing.kernels import KeyTimeIndex, expand_ranges, order_by, segment_lengths, segment_starts
 from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.slices import Slices
 
@@ -66,8 +66,11 @@ class Tuples:
         )
         columns = {name: Column.concat([t.columns[name] for t in many]) for name in self.columns}
         together = Tuples(key, time, closed, fresh, columns)
+        if not order:
+            place = order_by(key, time)
+            return together if place is None else together.take(place)
         ties = [array for name in reversed(order) for array in _sortable(together.columns[name])]
-        return together.take(np.lexsort((*ties, together.time, together.key)))
+        return together.take(np.lexsort((*ties, time, key)))
 
     def joined_before(self, first: Tuples) -> Tuples:
         """These rows behind others, key by key; both are in order."""
