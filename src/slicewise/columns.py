@@ -27,7 +27,25 @@ import pyarrow as pa
 
 from slicewise.errors import DataError
 
-__all__ = ["Column", "arrow_of", "is_integral", "physical_dtype"]
+__all__ = ["TYPE_NAMES", "Column", "arrow_of", "is_integral", "physical_dtype"]
+
+#: What Spark calls types, for those who would rather not spell Arrow's.
+TYPE_NAMES = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
 
 #: NumPy arrays of these dtypes are columns as they are.
 _OWN_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}

@@ -15,29 +15,13 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
 from slicewise.aggregates.checks import check_column
-from slicewise.columns import Column, physical_dtype
+from slicewise.columns import TYPE_NAMES, Column, physical_dtype
 from slicewise.errors import AggregateError, SlicewiseError, did_you_mean
 
 __all__ = ["UserAggregate", "UserAggregateFactory", "aggregate", "parse_type"]
 
 _MISSING: Any = object()
 _KINDS = ("distributive", "algebraic", "holistic")
-_TYPES = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 
 
 def aggregate(
@@ -341,15 +325,15 @@ def parse_type(said: pa.DataType | str) -> pa.DataType:
             f"`result` must be an Arrow type or the name of a Spark type; got {said!r}: 'double' is one"
         )
     text = said.strip().lower()
-    if text in _TYPES:
-        return _TYPES[text]
+    if text in TYPE_NAMES:
+        return TYPE_NAMES[text]
     if match := re.fullmatch(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", text):
         precision, scale = int(match[1]), int(match[2])
         if 1 <= precision <= 38 and scale <= precision:
             return pa.decimal128(precision, scale)
     if match := re.fullmatch(r"array<(.*)>", text):
         return pa.list_(parse_type(match[1]))
-    raise AggregateError(f"`result` is not a type we know; got {said!r}: {did_you_mean(text, _TYPES)}")
+    raise AggregateError(f"`result` is not a type we know; got {said!r}: {did_you_mean(text, TYPE_NAMES)}")
 
 
 def _one(x: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.amounts import INTEGER, Measure
-from slicewise.columns import Column, arrow_of, physical_dtype
+from slicewise.columns import TYPE_NAMES, Column, arrow_of, physical_dtype
 from slicewise.errors import DataError, did_you_mean
 from slicewise.slicing.periodic import NEVER
 from slicewise.workload import Workload
@@ -22,23 +22,6 @@ LARGEST_TIME = NEVER // 2
 
 #: The name under which rows that came one at a time, as mappings, stand in a batch's source.
 ROWS = "\0rows"
-
-TYPE_NAMES = {
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 
 
 @dataclass(frozen=True, eq=False)
