@@ -195,8 +195,8 @@ def test_only_the_aggregates_of_counting_queries_lose_rows():
 @pytest.mark.parametrize(
     ("aggregate", "overlap", "exact", "choice", "reason"),
     [
-        (SUM, 1, True, "lazy", "2 slices per window are folded as fast as anything could be looked up"),
-        (MAX, 1, False, "lazy", "2 slices per window"),
+        (SUM, 1, True, "lazy", "folding 2 slices per window is as fast as any look-up"),
+        (MAX, 1, False, "lazy", "folding 2 slices per window"),
         (SUM, 60, True, "prefix", "invertible and exact on these types: a window is one running value less another"),
         (SUM, 60, False, "eager", "about 61 slices per window, and floating point would drift: a tree of partials"),
         (MAX, 60, True, "eager", "about 61 slices per window, and it has no inverse: a tree of partials (FlatFAT)"),

@@ -102,9 +102,7 @@ def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool)
     # Every window of every query may add its own edges, so that slices per window grow with the number of queries.
     slices = max(overlaps, default=1) * (2 if len(overlaps) > 1 else 1) + len(overlaps)
     if slices < LONG_WINDOW:
-        return Decision(
-            "lazy", f"{_many(slices, 'slice')} per window are folded as fast as anything could be looked up"
-        )
+        return Decision("lazy", f"folding {_many(slices, 'slice')} per window is as fast as any look-up")
     if aggregate.kind == "holistic":
         return Decision(
             "lazy", "holistic partials grow with the rows they hold: a tree of them would hold every row again"

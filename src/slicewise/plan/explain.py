@@ -22,7 +22,9 @@ from slicewise.workload import Workload
 
 __all__ = ["explain"]
 
-WIDTH = 100
+WIDTH = 108
+#: Aggregates with longer names push their line out of the columns.
+LONGEST_LABEL = 40
 #: How many queries are listed; of more, the rest is counted.
 LISTED = 12
 
@@ -46,9 +48,9 @@ def explain(workload: Workload, *, ordered: bool = False) -> str:
       store tuples?   no     context-free and session windows over aggregates that take rows in any order
       split slices?   no     context-free edges are known in advance, and sessions only ever merge
       remove tuples?  never  no query counts rows: a row stays in its slice
-      where to cut?   panes  all edges of all windows lie on one grid; before the watermark only the
-                             begins of open windows stay (Cutty)
-      max('v')        lazy   2 slices per window are folded as fast as anything could be looked up
+      where to cut?   panes  all edges of all windows lie on one grid; before the watermark only the begins of
+                             open windows stay (Cutty)
+      max('v')        lazy   folding 2 slices per window is as fast as any look-up
     <BLANKLINE>
     kept per slice
       first and last event time, rows
@@ -56,14 +58,14 @@ def explain(workload: Workload, *, ordered: bool = False) -> str:
     """
     c = characteristics_of(workload, ordered=ordered)
     aggregates = list(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
-    label = max([len("remove tuples?"), *(len(repr(a)) for a in aggregates)])
+    label = max(len("remove tuples?"), *(min(len(repr(a)), LONGEST_LABEL) for a in aggregates))
     lines = [_opening(workload, ordered), "", "queries", *_queries(workload), "", "decisions"]
     decisions = list(_decisions(workload, c, aggregates))
     choice = max(len(d.choice) for _, d in decisions)
     for question, decision in decisions:
-        lines += _row(question, decision, min(label, 40), choice)
+        lines += _row(question, decision, label, choice)
     lines += ["", "kept per slice", "  first and last event time, rows"]
-    lines += [f"  {a!r:<{min(label, 40)}}  {_traits(a)}" for a in aggregates]
+    lines += [f"  {a!r:<{label}}  {_traits(a)}" for a in aggregates]
     if keep_tuples(c):
         stored = ", ".join(dict.fromkeys([workload.time, *workload.columns]))
         lines.append(f"  and each row: {stored}")
@@ -105,18 +107,20 @@ def _queries(workload: Workload) -> Iterator[str]:
 def _decisions(workload: Workload, c: Characteristics, aggregates: list[Aggregate]) -> Iterator[tuple[str, Decision]]:
     yield "store tuples?", _yes_or_no(keep_tuples(c))
     yield "split slices?", _yes_or_no(split_slices(c))
-    removals = {a: remove_tuples(AggregateTraits.of(a), c) for a in aggregates}
-    if all(d.choice == "never" for d in removals.values()):
-        plain = not any(q.counts_rows for q in c.queries)
-        why = "no query counts rows: a row stays in its slice" if plain else "rows come in order: none shifts another"
-        yield "remove tuples?", Decision("never", why)
-    else:
-        for aggregate, decision in removals.items():
-            if decision.choice != "never":
-                yield f"remove {aggregate!r}?", decision
+    yield "remove tuples?", _removal(c, aggregates)
     yield "where to cut?", _technique(workload, c)
     for aggregate in aggregates:
         yield repr(aggregate), _store(aggregate, c)
+
+
+def _removal(c: Characteristics, aggregates: list[Aggregate]) -> Decision:
+    """What is done today where the tree of Figure 6 would take rows out: the slices they leave are folded again."""
+    moved = [d for d in (remove_tuples(AggregateTraits.of(a), c) for a in aggregates) if d.choice != "never"]
+    if moved:
+        return Decision("fold again", f"{moved[0].reason.split(', and ')[0]}; slices that rows leave are folded again")
+    if any(q.counts_rows for q in c.queries):
+        return Decision("never", "rows come in order: none shifts another")
+    return Decision("never", "no query counts rows: a row stays in its slice")
 
 
 def _yes_or_no(decision: Decision) -> Decision:
