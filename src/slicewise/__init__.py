@@ -1,6 +1,6 @@
 """slicewise: window aggregation on Spark, done right. A window is a run of slices, and a slice is computed once."""
 
-from slicewise import testing
+from slicewise import swag, testing
 from slicewise.aggregates import *  # noqa: F403
 from slicewise.aggregates import __all__ as _aggregates
 from slicewise.aggregates.base import Aggregate
@@ -46,6 +46,7 @@ __all__ = [
     "rows",
     "session",
     "sliding",
+    "swag",
     "testing",
     "tumbling",
     "units",

@@ -35,6 +35,14 @@ class DataError(SlicewiseError, ValueError):
     """Rows that do not fit the workload: missing columns, null times, times that go back."""
 
 
+class RefusedRowsError(DataError):
+    """Rows that counted until something was found wrong with them; ``rows`` are their places where they were found."""
+
+    def __init__(self, message: str, rows: Iterable[int]) -> None:
+        super().__init__(message)
+        self.rows = list(rows)
+
+
 class OverflowInWindowError(SlicewiseError, OverflowError):
     """A window's result does not fit its type, where the Spark function of the same name would fail too."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import slicewise as sw
 from hypothesis import given
 
+import slicewise as sw
 from tests.slicing.strategies import mixed_workloads, workloads
 
 

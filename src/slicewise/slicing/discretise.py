@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.columns import Column
-from slicewise.errors import DataError
+from slicewise.errors import RefusedRowsError
 from slicewise.results import OPEN_END
 from slicewise.slicing.kernels import KeyTimeIndex, enumerate_ranges, segment_lengths, segment_starts
 from slicewise.slicing.periodic import NEVER
@@ -387,7 +387,7 @@ class Units(Discretiser):
         return np.full(len(low), family), key[low], low, high, start, start + length, decided
 
     def check(self, rows: Tuples) -> None:
-        """Refuse a row whose measure goes backwards; the error's ``row`` is its place among the rows."""
+        """Refuse a row whose measure goes backwards."""
         column = rows.columns[self.column]
         places = np.flatnonzero(column.mask)
         value, key = column.values[places], rows.key[places]
@@ -397,13 +397,12 @@ class Units(Discretiser):
         at = int(back[0])
         # The newer of the two rows is to blame.
         blamed = at if rows.fresh[places[at]] else at - 1
-        error = DataError(
+        raise RefusedRowsError(
             f"the measure {self.column!r} must not go backwards; it is {value[at - 1]} at time "
             f"{rows.time[places[at - 1]]} and {value[at]} at time {rows.time[places[at]]}; the row at time "
-            f"{rows.time[places[blamed]]} was left out"
+            f"{rows.time[places[blamed]]} was left out",
+            [int(places[blamed])],
         )
-        error.row = int(places[blamed])  # type: ignore[attr-defined]
-        raise error
 
 
 def _locate(key: np.ndarray, value: np.ndarray, wanted_key: np.ndarray, wanted: np.ndarray) -> np.ndarray:

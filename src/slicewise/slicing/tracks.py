@@ -20,7 +20,7 @@ import pyarrow as pa
 from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
 from slicewise.amounts import ROWS
 from slicewise.columns import Column
-from slicewise.errors import DataError
+from slicewise.errors import RefusedRowsError
 from slicewise.plan.plan import Group, Plan, needs_rows
 from slicewise.results import INSERT, RETRACT, UPDATE, Block
 from slicewise.slicing.discretise import (
@@ -210,10 +210,22 @@ class Track:
         self._arrived += arrived
 
     def advance(self, step: Step, keys: KeyTable) -> tuple[TrackState, list[Block]]:
-        """Report what is due, correct what changed; gives the state after the step, which is not yet taken."""
+        """Report what is due, correct what changed; gives the state after the step, which is not yet taken.
+
+        Rows that user code stumbles over, or whose measure goes backwards, are left out; the step can be taken again.
+        """
+        rows = self.state.rows.joined(self._pending, self.plan.workload.order)
+        try:
+            for discretiser in self.discretisers:
+                if isinstance(discretiser, Units):
+                    discretiser.check(rows)
+            return self._advance(step, rows, keys)
+        except RefusedRowsError as error:
+            self._leave_out(rows.columns[ARRIVAL].values[error.rows])
+            raise
+
+    def _advance(self, step: Step, rows: Tuples, keys: KeyTable) -> tuple[TrackState, list[Block]]:
         state = self.state
-        rows = state.rows.joined(self._pending, self.plan.workload.order)
-        self._check(rows)
         many = max(len(keys), 1)  # without key columns there is one key
         base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -NEVER)
         view = View(rows, rows.columns[WEIGHT].values, base, last_seen)
@@ -289,18 +301,14 @@ class Track:
         self.state = state
         self._pending = []
 
-    def _check(self, rows: Tuples) -> None:
-        for discretiser in self.discretisers:
-            if isinstance(discretiser, Units):
-                try:
-                    discretiser.check(rows)
-                except DataError as error:
-                    self._leave_out(int(rows.columns[ARRIVAL].values[error.row]))  # type: ignore[attr-defined]
-                    raise
+    def _leave_out(self, arrivals: np.ndarray) -> None:
+        """Take rows out for good: of those that have just come, and of those that were there."""
 
-    def _leave_out(self, arrival: int) -> None:
-        """Take one row out of those that have just come."""
-        self._pending = [t.take(np.flatnonzero(t.columns[ARRIVAL].values != arrival)) for t in self._pending]
+        def without(rows: Tuples) -> Tuples:
+            return rows.take(np.flatnonzero(~np.isin(rows.columns[ARRIVAL].values, arrivals)))
+
+        self._pending = [without(rows) for rows in self._pending]
+        self.state = replace(self.state, rows=without(self.state.rows))
 
     def _report(
         self, number: int, found: Found, pieces: _Pieces, before: Ledger, keys: KeyTable

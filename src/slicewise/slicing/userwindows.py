@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from slicewise.aggregates.base import Aggregate
-from slicewise.errors import DataError
+from slicewise.errors import RefusedRowsError
 from slicewise.results import OPEN_END
 from slicewise.slicing.discretise import Discretiser, Found, Needed, Step, View
 from slicewise.slicing.periodic import NEVER
@@ -173,12 +173,10 @@ class UserWindows(_ByKey):
             try:
                 said = thing.on_batch(rows.view.time[low:high], arrays)
                 one, other = (np.asarray(a) for a in said)
-            except DataError:
-                raise
             except Exception as error:
-                self._complain(rows, low, f"raised {error!r} on a batch", error)
+                self._complain_of_batch(rows, low, high, f"raised {error!r}", error)
             if one.shape != (high - low,) or other.shape != (high - low,) or one.dtype.kind not in "iub":
-                self._complain(rows, low, f"must give two integer arrays of {high - low} on a batch; got {said!r}")
+                self._complain_of_batch(rows, low, high, f"must give two integer arrays of that length; got {said!r}")
             return self._checked(rows, low, one.astype(np.int64), other.astype(np.int64))
         listed = {name: column.to_pylist() for name, column in columns.items()}
         one, other = np.empty(high - low, np.int64), np.empty(high - low, np.int64)
@@ -207,8 +205,16 @@ class UserWindows(_ByKey):
             self._complain(rows, low + at, f"must not return negative counts; got {int(one[at])} and {int(other[at])}")
         return one, other
 
+    def _complain_of_batch(
+        self, rows: _KeyRows, low: int, high: int, what: str, cause: Exception | None = None
+    ) -> NoReturn:
+        times = rows.view.time[[low, high - 1]]
+        said = f"{self.window!r} at a batch of {high - low} records from {times[0]} to {times[1]}: {what}"
+        raise RefusedRowsError(f"{said}; they were left out", range(low, high)) from cause
+
     def _complain(self, rows: _KeyRows, at: int, what: str, cause: Exception | None = None) -> NoReturn:
-        raise DataError(f"{self.window!r} at the record of time {rows.view.time[at]}: {what}") from cause
+        said = f"{self.window!r} at the record of time {rows.view.time[at]}: {what}; the record was left out"
+        raise RefusedRowsError(said, [at]) from cause
 
 
 class Policies(_ByKey):
@@ -252,7 +258,8 @@ class Policies(_ByKey):
             try:
                 front += tree.enforce(self.window.evict)
             except Exception as error:
-                raise DataError(f"{self.window!r} at the record of time {time[at]}: raised {error!r}") from error
+                said = f"{self.window!r} at the record of time {time[at]}: raised {error!r}; the record was left out"
+                raise RefusedRowsError(said, [at]) from error
             if (rows.position_of(at) + 1) % every == 0 and len(tree) and time[at] < step.watermark:
                 low.append(rows.index_of(front))
                 high.append(at + 1)

@@ -1,0 +1,147 @@
+"""User code that goes wrong: the error names the query's window, the record and the rule, and the operator goes on."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import slicewise as sw
+from slicewise.errors import DataError, QueryError
+
+
+class Says:
+    """Says what it is told for the record at time 5, and otherwise begins a window with each record."""
+
+    answer: object = None
+
+    def on_record(self, time, row):
+        if time != 5:
+            return 1, int(time > 1)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def saying(answer):
+    return type("Says", (Says,), {"answer": answer})
+
+
+@pytest.mark.parametrize(
+    ("answer", "rule"),
+    [
+        (ValueError("no"), "raised ValueError('no')"),
+        (None, "must return two counts (begins, ends); got None"),
+        ((1, 2, 3), "must return two counts (begins, ends); got (1, 2, 3)"),
+        ((1, "x"), "must return two counts (begins, ends); got (1, 'x')"),
+        (
+            sw.Evict(1, True),
+            "must return two counts (begins, ends); got Evict(n=1, trigger=True); say deterministic=False",
+        ),
+        ((-1, 0), "must not return negative counts; got -1 and 0"),
+        ((0, 9), "ended more windows than had begun: 9 ends"),
+    ],
+)
+def test_a_record_that_user_code_stumbles_over_is_left_out(answer, rule):
+    workload = sw.Workload("t").query("mine", sw.user_defined(saying(answer)), n=sw.count())
+    op = workload.query("other", sw.tumbling(100), n=sw.count()).operator()
+    op.process_batch({"t": [1, 2, 5, 6]})
+    message = f"user_defined(Says, columns=[]) at the record of time 5: {rule}; the record was left out"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        op.advance(10)
+    found = {(r.query, r.start): r.values["n"] for r in op.close()}
+    assert found == {("mine", 1): 1, ("mine", 2): 1, ("mine", 6): 1, ("other", 0): 4}
+
+
+def test_a_batch_of_the_wrong_shape_is_left_out():
+    class Short:
+        def on_batch(self, times, columns):
+            return np.zeros(len(times) - 1, int), np.zeros(len(times), int)
+
+    op = sw.Workload("t").query("mine", sw.user_defined(Short), n=sw.count()).operator()
+    op.process_batch({"t": [1, 2]})
+    with pytest.raises(DataError, match=r"at a batch of 2 records from 1 to 2: must give two integer arrays"):
+        op.advance(0)
+    assert list(op.close()) == []
+
+
+def test_evicting_more_than_there_is_names_the_record():
+    class Greedy:
+        def on_record(self, time, row):
+            return sw.Evict(5 if time == 3 else 0, True)
+
+    op = sw.Workload("t").query("q", sw.user_defined(Greedy, deterministic=False), n=sw.count()).operator()
+    op.process_batch({"t": [1, 2, 3, 4]})
+    with pytest.raises(
+        DataError, match=r"record of time 3: evicted more rows than there are: 5; the record was left out"
+    ):
+        op.advance(3)
+    assert [(r.start, r.end, r.values["n"]) for r in op.close()] == [(1, 1, 1), (1, 2, 2), (1, 4, 3)]
+
+
+def test_a_policy_that_raises_names_the_record():
+    def evict(total, oldest):
+        if total["s"] == 13:
+            raise ZeroDivisionError("thirteen")
+        return total["s"] - oldest["s"] >= 10
+
+    window = sw.policy(evict, watch={"s": sw.sum("v")})
+    op = sw.Workload("t").query("q", window, s=sw.sum("v")).operator()
+    op.process_batch({"t": [1, 2, 3], "v": [6, 7, 8]})
+    with pytest.raises(
+        DataError, match=r"record of time 2: raised ZeroDivisionError\('thirteen'\); the record was left"
+    ):
+        op.advance(5)
+    assert [r.values["s"] for r in op.close()] == [6, 14]
+
+
+def test_a_policy_is_reported_by_rows():
+    workload = sw.Workload("t").query("q", sw.policy(lambda total, oldest: False, every=5), n=sw.count())
+    message = "query 'q': a policy is reported every so many rows; got every=5; write every=sw.rows(...)"
+    with pytest.raises(QueryError, match=f"^{re.escape(message)}$"):
+        workload.operator()
+
+
+def test_a_measure_that_goes_backwards_names_the_row_and_loses_no_other():
+    op = sw.Workload("t").query("q", sw.tumbling(sw.units(10, "km")), n=sw.count()).operator()
+    op.process_batch({"t": [1, 2, 3], "km": [1.0, 5.0, 20.0]})
+    op.advance(0)
+    op.process(2, {"km": 30.0})
+    message = "the measure 'km' must not go backwards; it is 30.0 at time 2 and 20.0 at time 3; the row at time 2 was left out"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        op.advance(1)
+    assert [(r.start, r.values["n"]) for r in op.close()] == [(0, 2), (20, 1)]
+
+
+def test_mixed_units_are_refused():
+    workload = sw.Workload("t").query("q", sw.sliding(sw.units(1, "km"), every=sw.rows(3)), n=sw.count())
+    with pytest.raises(QueryError, match="mixes units with another measure, which is not run yet"):
+        workload.operator()
+
+
+def test_the_papers_running_example_keeps_the_longest_suffix_whose_sum_is_at_most_ten():
+    """Monoid tree aggregator, section 4.1.3: evict while what is left sums to more than 10, and report its maximum."""
+
+    def too_much(total, oldest):
+        return total["s"] - oldest["s"] + oldest["last"] > 10
+
+    watch = {"s": sw.sum("v"), "last": sw.last("v")}
+    op = sw.Workload("t").query("q", sw.policy(too_much, watch=watch), peak=sw.max("v"), s=sw.sum("v")).operator()
+    values = [3, 4, 2, 8, 1, 1, 9, 5]
+    op.process_batch({"t": list(range(len(values))), "v": values})
+    found = [(r.values["s"], r.values["peak"]) for r in op.close()]
+    expected = []
+    for i in range(len(values)):
+        suffix = next(values[j : i + 1] for j in range(i + 1) if sum(values[j : i + 1]) <= 10)
+        expected.append((sum(suffix), max(suffix)))
+    assert found == expected
+
+
+def test_everything_older_than_the_maximum_is_evicted():
+    def older(total, oldest):
+        return oldest["peak"] < total["peak"]
+
+    op = sw.Workload("t").query("q", sw.policy(older, watch={"peak": sw.max("v")}), vs=sw.collect_list("v")).operator()
+    op.process_batch({"t": [0, 1, 2, 3, 4], "v": [2, 5, 3, 4, 6]})
+    assert [r.values["vs"] for r in op.close()] == [[2], [5], [5, 3], [5, 3, 4], [6]]
