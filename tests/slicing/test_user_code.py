@@ -108,7 +108,8 @@ def test_a_measure_that_goes_backwards_names_the_row_and_loses_no_other():
     op.process_batch({"t": [1, 2, 3], "km": [1.0, 5.0, 20.0]})
     op.advance(0)
     op.process(2, {"km": 30.0})
-    message = "the measure 'km' must not go backwards; it is 30.0 at time 2 and 20.0 at time 3; the row at time 2 was left out"
+    message = "the measure 'km' must not go backwards; it is 30.0 at time 2 and 20.0 at time 3; "
+    message += "the row at time 2 was left out"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         op.advance(1)
     assert [(r.start, r.values["n"]) for r in op.close()] == [(0, 2), (20, 1)]

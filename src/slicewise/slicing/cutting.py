@@ -24,28 +24,33 @@ def cut_rows(
     left_out: Collection[int] = (),
     *,
     one_key: bool = False,
+    in_order: bool = False,
 ) -> Slices:
     """Cut rows at the edges and fold each piece into a slice; all rows are fresh.
 
     Partials of the monoids ``left_out`` are not computed, because they will be computed from stored tuples. ``one_key``
-    says that all rows have the same key, which saves looking.
+    and ``in_order`` say that all rows have the same key and come in event-time order, which saves looking.
     """
     one_key = one_key or bool((key == key[0]).all())
-    if one_key and not (times[1:] < times[:-1]).any():
-        in_order, order = True, None
-    else:
+    order, cells = None, None
+    if not one_key or not (in_order or (times[1:] >= times[:-1]).all()):
         # One grid: the number of a row's cell is cheap, and small enough for a radix sort. Several: a row's cell must
         # be looked up, which costs more than to put the rows in order of time and to look up the edges among them.
         in_order = not edges.has_one_grid
-        cells = times if in_order else edges.cells(times)
-        order = order_by(key, cells)
+        cells = None if in_order else edges.cells(times)
+        order = order_by(None if one_key else key, times if cells is None else cells, look=not one_key)
+    else:
+        in_order = True
     if order is not None:
-        key, times = key[order], times[order]
+        times = times.take(order)
+        key = key if one_key else key.take(order)
+        cells = cells if cells is None else cells.take(order)
         columns = {name: column.take(order) for name, column in columns.items()}
     starts = _starts_among(times, edges) if one_key and in_order else None
     if starts is None:
-        cells = edges.cells(times)
-        starts = segment_starts((key[1:] != key[:-1]) | (cells[1:] != cells[:-1]))
+        cells = edges.cells(times) if cells is None else cells
+        apart = cells[1:] != cells[:-1]
+        starts = segment_starts(apart if one_key else apart | (key[1:] != key[:-1]))
     rows = segment_lengths(starts, len(times))
     if in_order:
         first, last = times[starts], times[starts + rows - 1]

@@ -108,7 +108,7 @@ class Engine:
     def judge(self, times: np.ndarray) -> Verdict:
         """Which rows are late, and which will only be known to be when sessions are composed."""
         nothing = np.empty(0, np.int64)
-        if self.horizon <= -NEVER or times.min() > self.horizon:
+        if self.plan.ordered or self.horizon <= -NEVER or times.min() > self.horizon:
             return Verdict(nothing, nothing)
         old = np.flatnonzero(times <= self.horizon)
         inside, still_open = self.windows.open_mask(times[old], self.horizon)
@@ -126,14 +126,14 @@ class Engine:
         if not len(times):
             return
         plan = self.plan
-        one_key = not plan.workload.keys
-        pieces = Slices.empty(plan.monoids)
+        known = {"one_key": not plan.workload.keys, "in_order": plan.ordered}
+        pieces = None
         if plan.windows or plan.gaps:
-            pieces = cut_rows(key, times, columns, self.edges, plan.monoids, plan.recomputed, one_key=one_key)
+            pieces = cut_rows(key, times, columns, self.edges, plan.monoids, plan.recomputed, **known)
         counted = [track.counted(key, times, columns, self.horizon) for track in self.tracks]
         for track, rows in zip(self.tracks, counted, strict=True):
             track.insert(rows, len(times))
-        if len(pieces):
+        if pieces is not None:
             self._pieces.append(pieces)
             if plan.recomputed:
                 self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))

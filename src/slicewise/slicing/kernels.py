@@ -84,8 +84,10 @@ def enumerate_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.
     return which, np.repeat(low - (np.cumsum(counts) - counts), counts) + np.arange(len(which))
 
 
-def order_by(key: np.ndarray, value: np.ndarray) -> np.ndarray | None:
-    """The stable order of rows by (key, value); None if they are in that order already.
+def order_by(key: np.ndarray | None, value: np.ndarray, *, look: bool = True) -> np.ndarray | None:
+    """The stable order of rows by (key, value); None if they are in that order already. No key: all have the same.
+
+    Without a ``look``, rows are taken to be out of order.
 
     Three sorts in one: for small ranges a radix sort of 16-bit numbers, for larger ones a sort of 64-bit numbers that
     carry their own position (NumPy sorts values much faster than it argsorts), and a lexsort when nothing fits.
@@ -93,10 +95,10 @@ def order_by(key: np.ndarray, value: np.ndarray) -> np.ndarray | None:
     n = len(value)
     if n < 2:
         return None
-    if key[0] == key[-1] and (key == key[0]).all():
-        if (value[1:] >= value[:-1]).all():
+    if key is None or (key[0] == key[-1] and (key == key[0]).all()):
+        if look and (value[1:] >= value[:-1]).all():
             return None
-        key_range, key_low = 1, int(key[0])
+        key, key_range, key_low = value, 1, 0  # the key is not looked at
     else:
         same = key[1:] == key[:-1]
         if ((key[1:] > key[:-1]) | (same & (value[1:] >= value[:-1]))).all():
