@@ -314,7 +314,7 @@ class Operator:
             return held
         batch = self._buffer.batch(self._types)
         self._bound(batch)
-        self._buffer.clear()
+        self._buffer.clear(int(batch.times.max()))
         try:
             return held + self._take(batch)
         except Exception:

@@ -145,14 +145,14 @@ class RowBuffer:
         keys = [self._key_column(i, name, types.get(name)) for i, name in enumerate(self.workload.keys)]
         return Batch(times, self._time_type(), keys, columns, {ROWS: list(self.rows)})
 
-    def clear(self) -> None:
-        """Forget the buffered rows: they have been taken."""
+    def clear(self, latest: int) -> None:
+        """Forget the buffered rows, the latest of this event time: they have been taken."""
         # Stretch of event time until the next look: as much as brings about a full buffer.
         if len(self.times) < FULL // 2:
             self._stride = min(2 * self._stride, LARGEST_TIME)
         elif len(self.times) > 2 * FULL:
             self._stride = max(1, self._stride // 2)
-        self.latest = max(self.latest, max(self.times))
+        self.latest = max(self.latest, latest)
         for kept in (self.times, self.rows, self.keys):
             kept.clear()
         self.look_closer()
@@ -199,8 +199,8 @@ class RowBuffer:
             del kept[i]
 
     def _column(self, name: str, type_: pa.DataType | None) -> Column:
-        values = map(itemgetter(name), self.rows)
         try:
+            values = list(map(itemgetter(name), self.rows))
             # Arrays of machine numbers refuse what is no number, where NumPy would cut a fraction off.
             if type_ is not None and type_ == pa.int64():
                 return Column(np.frombuffer(array("q", values), np.int64), type_)

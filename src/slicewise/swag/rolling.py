@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.arithmetic import Avg, Count, Sum
+from slicewise.aggregates import exact
+from slicewise.aggregates.arithmetic import Avg, Count, FloatTotals, IntTotals, Sum
 from slicewise.aggregates.base import (
     Aggregate,
     Monoid,
@@ -23,11 +24,14 @@ from slicewise.aggregates.base import (
     take_parts,
 )
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
-from slicewise.aggregates.order import Max, Min, Range
+from slicewise.aggregates.order import ExtremeMonoid, Max, Min, Range
 from slicewise.columns import Column
 from slicewise.errors import AggregateError, DataError, QueryError
 
 __all__ = ["Batch", "batch_of", "roll"]
+
+#: Ranges up to this are doubled, pieces of at least so many values at once: they stay in a core's own cache.
+_DOUBLED, _PIECE = 2**12, 2**15
 
 _TUPLES = (Sum, Avg, Product, GeometricMean, StdDev, StdDevPop, Variance, VarPop)
 
@@ -59,17 +63,24 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     counts and extremes, up to rounding for sums of floats, which are added in another order here. A sum of integers
     that does not fit 64 bits raises, as it does in Spark; a window goes on with Python's integers.
 
-    Sums of integers and counts come from one running total and its inverse. Everything else is computed as two stacks
-    would, all windows at once. The values are cut in blocks of ``k``; within each, running combinations from the left
-    (the back stack) and from the right (the front stack, after a flip). A window is the end of one block and the
-    beginning of the next::
+    No window of floats is ever computed by taking values out of a running total: what has left a window, be it 1e300
+    or an infinity, leaves no trace in it. Sums of integers and counts are, because there it is exact.
+
+    * Integers: one running total, and the difference of two of its entries. It may wrap around 64 bits; the difference
+      is right all the same while no window can reach 2**63, and Python's integers take over where one could.
+    * Sums of floats, minima and maxima of short ranges: by doubling. Windows of 2 are neighbours combined, windows of 4
+      are those of 2, and so on; a range of 13 is 8 and 4 and 1, for extremes 8 and 8, which may overlap. Sums are thus
+      pairwise, and their error grows with log k only.
+    * Everything else as two stacks would, all windows at once. The values are cut in blocks of ``k``; within each,
+      running combinations from the left (the back stack) and from the right (the front stack, after a flip). A window
+      is the end of one block and the beginning of the next::
 
         k = 4        a  b  c  d | e  f  g  h | i  j
         from right   ad bd cd d | eh fh gh h | ij j
         from left    a  ab ac ad| e  ef eg eh| i  ij
         last 4 at f        cd ------ ef              = cd + ef
 
-    Runtime complexity: O(n) combines per range in O(sqrt(n)) array steps.
+    Runtime complexity: O(n) combines per range, O(n log k) when doubling.
 
     Examples
     --------
@@ -94,10 +105,11 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
             "slide a window such as TwoStacks over the values instead"
         )
     lifted = monoid.lift([column], np.arange(len(column)))
-    if aggregate.invertible and monoid.exact:
-        running = concat_parts([monoid.identities(1), monoid.scan(lifted)])
+    parts = _on_numbers(monoid, lifted, column.valid, wanted)
+    if parts is None and aggregate.invertible and monoid.exact:
+        running = monoid.scan(lifted)
         parts = [_by_difference(monoid, running, k) for k in wanted]
-    else:
+    elif parts is None:
         parts = [_by_blocks(monoid, lifted, k) for k in wanted]
     results = [_as_array(monoid.lower(p)) for p in parts]
     return results[0] if alone else results
@@ -124,10 +136,107 @@ def _as_array(column: Column) -> np.ndarray:
     return np.ma.MaskedArray(column.values, mask=~column.valid)
 
 
+def _on_numbers(monoid: Monoid, lifted: Parts, valid: np.ndarray | None, ranges: list[int]) -> list[Parts] | None:
+    """Sums and extremes: one array of numbers, and beside it how many of them are in each window. None for others."""
+    values, n = lifted[0], len(lifted[0])
+    if not n or not isinstance(monoid, (IntTotals, FloatTotals, ExtremeMonoid)):
+        return None
+    longest = min(max(ranges, default=1), n)
+    if isinstance(monoid, IntTotals):
+        if values.dtype == object or max(-int(values.min()), int(values.max())) * longest > exact.INT64_MAX:
+            return None
+        running = np.cumsum(values)
+        slid = [_differences(running, k) for k in ranges]
+    else:
+        ufunc = np.add if isinstance(monoid, FloatTotals) else _extreme(monoid, values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slid = [_slide(ufunc, values, k) for k in ranges]
+    seen = np.arange(1, n + 1) if valid is None else np.cumsum(valid)
+    counts = [np.minimum(seen, k) if valid is None else _differences(seen, k) for k in ranges]
+    if isinstance(monoid, ExtremeMonoid):
+        counts = [c > 0 for c in counts]
+    return list(zip(slid, counts, strict=True))
+
+
+def _extreme(monoid: ExtremeMonoid, values: np.ndarray) -> np.ufunc:
+    if isinstance(monoid.aggregate, Max):
+        return np.maximum
+    return np.fmin if values.dtype.kind == "f" else np.minimum  # NaN is the largest, so a minimum passes over it
+
+
+def _differences(running: np.ndarray, k: int) -> np.ndarray:
+    """What the last ``k`` added to a running total.
+
+    >>> _differences(np.array([1, 3, 6, 10]), 2)
+    array([1, 3, 5, 7])
+    """
+    out = running.copy()
+    out[k:] -= running[:-k]
+    return out
+
+
+def _slide(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:
+    """The ufunc over the last ``k`` values.
+
+    >>> _slide(np.add, np.array([1.0, 2.0, 4.0, 8.0, 16.0]), 3)
+    array([ 1.,  3.,  7., 14., 28.])
+    """
+    n = len(values)
+    if k >= n:
+        return ufunc.accumulate(values)
+    if k > _DOUBLED:
+        return _slide_blocks(ufunc, values, k)
+    out = np.empty_like(values)
+    ufunc.accumulate(values[: k - 1], out=out[: k - 1])
+    piece = max(_PIECE, 4 * k)
+    for start in range(0, n - k + 1, piece):
+        stop = min(start + piece, n - k + 1)
+        out[start + k - 1 : stop + k - 1] = _double(ufunc, values[start : stop + k - 1], k)
+    return out
+
+
+def _double(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:
+    """Every whole window of ``k``, from windows of 1, 2, 4 and so on.
+
+    >>> _double(np.add, np.arange(8), 5), _double(np.maximum, np.array([6, 5, 0, 1, 3]), 3)
+    (array([10, 15, 20, 25]), array([6, 5, 3]))
+    """
+    windows, size, n = values, 1, len(values) - k + 1
+    if ufunc is not np.add:  # an extreme of two windows that overlap is that of both
+        while 2 * size <= k:
+            windows, size = ufunc(windows[:-size], windows[size:]), 2 * size
+        return ufunc(windows[:n], windows[k - size : k - size + n]) if size < k else windows
+    done, total = 0, values
+    while True:
+        if k & size:
+            total = ufunc(total[: len(windows) - done], windows[done:]) if done else windows
+            done += size
+        if done == k:
+            return total[:n]
+        windows, size = ufunc(windows[:-size], windows[size:]), 2 * size
+
+
+def _slide_blocks(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:
+    """As :func:`_by_blocks`, on one array."""
+    n = len(values)
+    whole = n - n % k
+    blocks = values[:whole].reshape(-1, k)
+    from_left, from_right = np.empty_like(values), np.empty_like(blocks)
+    ufunc.accumulate(blocks, axis=1, out=from_left[:whole].reshape(-1, k))
+    ufunc.accumulate(values[whole:], out=from_left[whole:])
+    ufunc.accumulate(blocks[:, ::-1], axis=1, out=from_right[:, ::-1])
+    complete = from_left[k - 1 :: k].copy()
+    ufunc(from_right.reshape(-1)[: n - k + 1], from_left[k - 1 :], out=from_left[k - 1 :])
+    from_left[k - 1 :: k] = complete
+    return from_left
+
+
 def _by_difference(monoid: Monoid, running: Parts, k: int) -> Parts:
-    n = len(running[0]) - 1
-    first = np.maximum(np.arange(1, n + 1) - k, 0)
-    return monoid.invert(take_parts(running, slice(1, None)), take_parts(running, first))
+    n = len(running[0])
+    if k >= n:
+        return running
+    rest = monoid.invert(take_parts(running, slice(k, None)), take_parts(running, slice(None, n - k)))
+    return concat_parts([take_parts(running, slice(None, k)), rest])
 
 
 def _by_blocks(monoid: Monoid, lifted: Parts, k: int) -> Parts:
@@ -138,15 +247,12 @@ def _by_blocks(monoid: Monoid, lifted: Parts, k: int) -> Parts:
         return monoid.scan(lifted)
     from_left = _scan_blocks(monoid, lifted, k, back=False)
     from_right = _scan_blocks(monoid, lifted, k, back=True)
-    last = np.arange(k - 1, n)
-    # A window that is one whole block is complete in `from_left`; the others straddle two.
-    straddles = (last + 1) % k != 0
-    joined = monoid.combine(take_parts(from_right, last[straddles] - k + 1), take_parts(from_left, last[straddles]))
+    joined = monoid.combine(take_parts(from_right, slice(None, n - k + 1)), take_parts(from_left, slice(k - 1, None)))
     out = []
     for part, both in zip(from_left, joined, strict=True):
-        part = part.astype(np.result_type(part.dtype, both.dtype))  # exact sums may have left int64
-        part[last[straddles]] = both
-        out.append(part)
+        mixed = np.concatenate([part[: k - 1], both])  # exact sums may have left int64
+        mixed[k - 1 :: k] = part[k - 1 :: k]  # a window that is one whole block is complete in `from_left`
+        out.append(mixed)
     return tuple(out)
 
 
