@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from decimal import Decimal
 
@@ -11,7 +12,7 @@ import pytest
 
 import slicewise.aggregates as sw
 from slicewise.errors import AggregateError, DataError, QueryError
-from slicewise.swag import FlatFIT, SlickDeque, TwoStacks, roll
+from slicewise.swag import FlatFIT, Naive, SlickDeque, TwoStacks, roll, rolling
 from slicewise.swag.rolling import batch_of, survivors
 from slicewise.testing.same import is_same
 
@@ -80,6 +81,73 @@ def test_sums_leave_64_bits_and_come_back():
     with pytest.raises(OverflowError, match="`sum` does not fit in a 64-bit integer"):
         roll(values, 2, sw.sum())
     assert roll(values, 2, sw.avg())[1] == 2.0**62
+
+
+@pytest.mark.parametrize("doubled", [0, 4, 2**12])
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+@pytest.mark.parametrize("name", ["sum", "avg", "min", "max"])
+def test_every_range_by_doubling_and_by_blocks(monkeypatch, name, kind, doubled):
+    """Whole numbers, so that sums of floats are exact too; pieces so small that many are put together."""
+    monkeypatch.setattr(rolling, "_DOUBLED", doubled)
+    monkeypatch.setattr(rolling, "_PIECE", 3)
+    values = np.random.default_rng(5).integers(-99, 99, 67).astype(kind)
+    before, ranges = values.copy(), range(1, 70)
+    for k, result in zip(ranges, roll(values, ranges, AGGREGATES[name]), strict=True):
+        assert result.tolist() == one_by_one(values.tolist(), k, AGGREGATES[name]), k
+        result[:] = 0
+    assert (values == before).all()
+
+
+@pytest.mark.parametrize("doubled", [0, 2**12])
+@pytest.mark.parametrize("name", ["sum", "min", "max"])
+def test_nan_and_infinity_leave_no_trace(monkeypatch, name, doubled):
+    monkeypatch.setattr(rolling, "_DOUBLED", doubled)
+    values = [1.0, 1e300, 3.0, 4.0, np.nan, 5.0, -2.0, np.inf, -np.inf, 6.0, 7.0, 8.0, -0.5]
+    for k in range(1, 15):
+        result = roll(np.array(values), k, AGGREGATES[name])
+        for got, want in zip(result.tolist(), one_by_one(values, k, AGGREGATES[name], Naive), strict=True):
+            assert is_same(got, want, abs(want) if name == "sum" and np.isfinite(want) else 0), (k, got, want)
+
+
+def test_sums_of_floats_are_as_good_as_pairwise():
+    values = np.random.default_rng(2).normal(size=20_000)
+    values[::1000] = 1e12
+    for k in (3, 100, 1023, 6000):
+        for i in (k, 9_999, 10_500, 19_999):
+            window = values[i - k + 1 : i + 1]
+            error = abs(roll(values, k, sw.sum())[i] - math.fsum(window))
+            # Blocks of more than 2**12 add one by one: n roundings at worst, not log2 n of them.
+            steps = k if k > 2**12 else 2 * math.log2(k)
+            assert error <= steps * np.finfo(float).eps * np.abs(window).sum()
+
+
+def test_a_running_total_may_leave_64_bits_where_no_window_does():
+    values = np.full(100, 2**60)
+    assert roll(values, [2, 7], sw.sum())[1].tolist() == one_by_one(values.tolist(), 7, sw.sum())
+    assert roll(-values, 7, sw.avg()).tolist() == [-(2.0**60)] * 100
+    with pytest.raises(OverflowError, match="does not fit in a 64-bit integer"):
+        roll(values, [2, 8], sw.sum())
+
+
+@pytest.mark.parametrize("name", ["sum", "avg", "min", "max", "count"])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64()])
+def test_nulls_in_every_range(name, kind):
+    rng = random.Random(4)
+    values = [None if rng.random() < 0.6 else rng.randrange(-9, 9) for _ in range(40)]
+    typed = values if kind == pa.int64() else [None if v is None else float(v) for v in values]
+    aggregate = sw.count("v") if name == "count" else AGGREGATES[name]
+    for k in (1, 2, 3, 5, 8, 39, 40, 41):
+        assert as_list(roll(pa.array(values, kind), k, aggregate)) == one_by_one(typed, k, aggregate), k
+
+
+def test_results_are_no_views_of_the_values_or_of_each_other():
+    values = np.array([3, 1, 2])
+    for name, aggregate in AGGREGATES.items():
+        for result in roll(values, [1, 3, 4], aggregate):
+            result[:] = 0
+        assert values.tolist() == [3, 1, 2], name
+        first, second = roll(values, [3, 4], aggregate)
+        assert not np.shares_memory(first, second), name
 
 
 def test_nulls_are_skipped_and_hold_their_place():

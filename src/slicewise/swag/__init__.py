@@ -17,6 +17,7 @@ from slicewise.swag.reactive import ReactiveAggregator
 from slicewise.swag.rolling import roll
 from slicewise.swag.shared_plan import Acq, SharedPlan
 from slicewise.swag.slickdeque import SlickDeque
+from slicewise.swag.stores import DiskStore, MemoryStore, RedisStore, StoreError
 from slicewise.swag.subtract_on_evict import SubtractOnEvict
 from slicewise.swag.two_stacks import TwoStacks
 
@@ -26,16 +27,20 @@ __all__ = [
     "DABA",
     "Acq",
     "BInt",
+    "DiskStore",
     "EmptyWindowError",
     "FactCard",
     "FlatFAT",
     "FlatFIT",
     "LogMTA",
+    "MemoryStore",
     "Naive",
     "ReactiveAggregator",
+    "RedisStore",
     "SharedPlan",
     "SlickDeque",
     "SlidingWindow",
+    "StoreError",
     "SubtractOnEvict",
     "TwoStacks",
     "fact_cards",

@@ -104,13 +104,14 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
             f"`roll` needs an aggregate that works on arrays of numbers; got `{aggregate.name}` of {column.type}: "
             "slide a window such as TwoStacks over the values instead"
         )
-    lifted = monoid.lift([column], np.arange(len(column)))
-    parts = _on_numbers(monoid, lifted, column.valid, wanted)
-    if parts is None and aggregate.invertible and monoid.exact:
-        running = monoid.scan(lifted)
-        parts = [_by_difference(monoid, running, k) for k in wanted]
-    elif parts is None:
-        parts = [_by_blocks(monoid, lifted, k) for k in wanted]
+    parts = _on_numbers(monoid, column, wanted)
+    if parts is None:
+        lifted = monoid.lift([column], np.arange(len(column)))
+        if aggregate.invertible and monoid.exact:
+            running = monoid.scan(lifted)
+            parts = [_by_difference(monoid, running, k) for k in wanted]
+        else:
+            parts = [_by_blocks(monoid, lifted, k) for k in wanted]
     results = [_as_array(monoid.lower(p)) for p in parts]
     return results[0] if alone else results
 
@@ -136,11 +137,12 @@ def _as_array(column: Column) -> np.ndarray:
     return np.ma.MaskedArray(column.values, mask=~column.valid)
 
 
-def _on_numbers(monoid: Monoid, lifted: Parts, valid: np.ndarray | None, ranges: list[int]) -> list[Parts] | None:
+def _on_numbers(monoid: Monoid, column: Column, ranges: list[int]) -> list[Parts] | None:
     """Sums and extremes: one array of numbers, and beside it how many of them are in each window. None for others."""
-    values, n = lifted[0], len(lifted[0])
+    n, valid = len(column), column.valid
     if not n or not isinstance(monoid, (IntTotals, FloatTotals, ExtremeMonoid)):
         return None
+    values = column.values if valid is None else np.where(valid, column.values, monoid.identity[0])
     longest = min(max(ranges, default=1), n)
     if isinstance(monoid, IntTotals):
         if values.dtype == object or max(-int(values.min()), int(values.max())) * longest > exact.INT64_MAX:
@@ -151,11 +153,21 @@ def _on_numbers(monoid: Monoid, lifted: Parts, valid: np.ndarray | None, ranges:
         ufunc = np.add if isinstance(monoid, FloatTotals) else _extreme(monoid, values)
         with np.errstate(over="ignore", invalid="ignore"):
             slid = [_slide(ufunc, values, k) for k in ranges]
-    seen = np.arange(1, n + 1) if valid is None else np.cumsum(valid)
-    counts = [np.minimum(seen, k) if valid is None else _differences(seen, k) for k in ranges]
+    if valid is not None:
+        seen = np.cumsum(valid)
+        counts = [_differences(seen, k) for k in ranges]
+    else:
+        counts = [_filling(n, k) for k in ranges]
     if isinstance(monoid, ExtremeMonoid):
         counts = [c > 0 for c in counts]
     return list(zip(slid, counts, strict=True))
+
+
+def _filling(n: int, k: int) -> np.ndarray:
+    """How many values a window of ``k`` has while it fills up, and after."""
+    out = np.full(n, k)
+    out[:k] = np.arange(1, min(k, n) + 1)
+    return out
 
 
 def _extreme(monoid: ExtremeMonoid, values: np.ndarray) -> np.ufunc:
@@ -234,7 +246,7 @@ def _slide_blocks(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:
 def _by_difference(monoid: Monoid, running: Parts, k: int) -> Parts:
     n = len(running[0])
     if k >= n:
-        return running
+        return tuple(p.copy() for p in running)  # which several ranges may ask for
     rest = monoid.invert(take_parts(running, slice(k, None)), take_parts(running, slice(None, n - k)))
     return concat_parts([take_parts(running, slice(None, k)), rest])
 
@@ -242,7 +254,7 @@ def _by_difference(monoid: Monoid, running: Parts, k: int) -> Parts:
 def _by_blocks(monoid: Monoid, lifted: Parts, k: int) -> Parts:
     n = len(lifted[0])
     if k == 1 or n <= 1:
-        return lifted
+        return tuple(p.copy() for p in lifted)  # the values themselves, which are the user's
     if k >= n:
         return monoid.scan(lifted)
     from_left = _scan_blocks(monoid, lifted, k, back=False)
