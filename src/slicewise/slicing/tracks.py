@@ -41,7 +41,7 @@ from slicewise.slicing.kernels import expand_ranges, match_rows, sorted_unique
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.reports import Expansion
-from slicewise.slicing.stores import STORES
+from slicewise.slicing.stores import STORES, Store
 from slicewise.slicing.tuples import Tuples
 from slicewise.slicing.userwindows import make_user_windows
 from slicewise.windows import Sliding, Window
@@ -229,22 +229,25 @@ class Track:
         many = max(len(keys), 1)  # without key columns there is one key
         base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -NEVER)
         view = View(rows, rows.columns[WEIGHT].values, base, last_seen)
-        pieces = _Pieces(self.plan, rows, state.slices, None)
-        ledgers: dict[str, Ledger] = {}
         memory: dict[str, Any] = {}
-        blocks: list[Block] = []
-        first, begins = view.first_at(step.horizon), []
-        for number, discretiser in enumerate(self.discretisers):
-            name = discretiser.name
-            found, needed, kept = discretiser.find_on(view, step, state.memory.get(name))
+        first, begins, all_found = view.first_at(step.horizon), [], []
+        for discretiser in self.discretisers:
+            found, needed, kept = discretiser.find_on(view, step, state.memory.get(discretiser.name))
             if kept is not None:
-                memory[name] = kept
+                memory[discretiser.name] = kept
             first = np.minimum(first, needed.rows)
             begins.append(needed.begins)
-            mine = pieces if found.rows is None else _Pieces(self.plan, rows, state.slices, found.rows)
-            ledger, more = self._report(number, found, mine, state.ledgers.get(name, Ledger.empty()), keys)
+            all_found.append(found)
+        # Rows are cut at the bounds of the windows of all queries, and each cut is folded once.
+        pieces = _Pieces(self.plan, rows, state.slices, None, [f for f in all_found if f.rows is None])
+        ledgers: dict[str, Ledger] = {}
+        blocks: list[Block] = []
+        for number, (discretiser, found) in enumerate(zip(self.discretisers, all_found, strict=True)):
+            own = pieces if found.rows is None else _Pieces(self.plan, rows, state.slices, found.rows, [found])
+            before = state.ledgers.get(discretiser.name, Ledger.empty())
+            ledger, more = self._report(number, found, own, before, step, keys)
             blocks += more
-            ledgers[name] = ledger.take(np.flatnonzero(ledger.decided >= step.horizon))
+            ledgers[discretiser.name] = ledger.take(np.flatnonzero(ledger.decided >= step.horizon))
         if len(view.keys):
             last_seen[view.keys] = np.maximum(last_seen[view.keys], view.time[view.ends - 1])
         rows, slices = self._folded(view, pieces, first, np.concatenate([NO_ROWS, *begins]), base)
@@ -311,10 +314,15 @@ class Track:
         self.state = replace(self.state, rows=without(self.state.rows))
 
     def _report(
-        self, number: int, found: Found, pieces: _Pieces, before: Ledger, keys: KeyTable
+        self, number: int, found: Found, pieces: _Pieces, before: Ledger, step: Step, keys: KeyTable
     ) -> tuple[Ledger, list[Block]]:
         """Compare what is true with what was said: new windows, windows of other rows, and windows that are no more."""
         now = _entries(found, pieces)
+        if not len(before) and (found.decided < step.horizon).all():
+            # Nothing was said that could change, and nothing is said now that could.
+            insert = np.full(len(found), INSERT)
+            return Ledger.empty(), self._blocks(number, found, now, insert, pieces, keys) if len(found) else []
+        now = replace(now, nth=ordinals(found.family, found.key, found.start, found.end))
         at = before.find(now)
         known = at >= 0
         old = before.take(at[known])
@@ -388,8 +396,17 @@ class Track:
 class _Pieces:
     """Rows and slices as what windows are made of: cut at the bounds that are asked for, each cut folded once."""
 
-    def __init__(self, plan: Plan, rows: Tuples, slices: Mapping[str, Parts], some: np.ndarray | None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        rows: Tuples,
+        slices: Mapping[str, Parts],
+        some: np.ndarray | None,
+        windows: Sequence[Found],
+    ) -> None:
         self.plan = plan
+        self.cuts = sorted_unique(np.concatenate([NO_ROWS, *(w.low for w in windows), *(w.high for w in windows)]))
+        self._stores: dict[int, Store] = {}
         self.slices = slices
         self.rows = rows if some is None else rows.take(some)
         self.time = self.rows.time
@@ -400,14 +417,14 @@ class _Pieces:
 
     def answers(self, group: Group, low: np.ndarray, high: np.ndarray) -> tuple[Column, ...]:
         """The results of a group's aggregates over ranges."""
-        cuts = sorted_unique(np.concatenate([low, high]))
-        first, last = np.searchsorted(cuts, low), np.searchsorted(cuts, high)
-        found = []
-        for m in group.monoids:
-            monoid = self.plan.monoids[m]
-            store = STORES[self.plan.stores[m].choice](monoid, self.fold(monoid, cuts[:-1], cuts[1:]))
-            found.append(monoid.lower(store.query(first, last)))
-        return tuple(found)
+        first, last = np.searchsorted(self.cuts, low), np.searchsorted(self.cuts, high)
+        return tuple(self.plan.monoids[m].lower(self._store(m).query(first, last)) for m in group.monoids)
+
+    def _store(self, number: int) -> Store:
+        if number not in self._stores:
+            monoid, kind = self.plan.monoids[number], self.plan.stores[number].choice
+            self._stores[number] = STORES[kind](monoid, self.fold(monoid, self.cuts[:-1], self.cuts[1:]))
+        return self._stores[number]
 
     def fold(self, monoid: Monoid, low: np.ndarray, high: np.ndarray) -> Parts:
         """The partials of one aggregate over ranges, none of which begins before the one before it ends."""
@@ -439,18 +456,18 @@ def _of_track(group: Group, window: int, mine: set[int]) -> np.ndarray:
 
 
 def _entries(found: Found, pieces: _Pieces) -> Ledger:
-    nth = ordinals(found.family, found.key, found.start, found.end)
+    none = np.zeros(len(found), np.int64)
     return Ledger(
         found.family,
         found.key,
         found.start,
         found.end,
-        nth,
+        none,
         pieces.first[found.low],
         pieces.last[found.high - 1],
         pieces.before[found.high] - pieces.before[found.low],
         found.decided,
-        np.zeros(len(found), np.int64),
+        none.copy(),
     )
 
 
