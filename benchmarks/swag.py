@@ -1,9 +1,11 @@
-"""Sliding-window aggregators side by side: the papers' experiments, in one run, every answer checked against Naive.
+"""Sliding-window aggregators side by side: the papers' experiments, in one run, every answer checked.
 
-    python benchmarks/swag.py [--quick]
+    pip install 'slicewise[disk,pandas,bench]'
+    python benchmarks/swag.py [--quick] [--largest 20] [--draw]
 
-Writes ``benchmarks/results/swag.json`` and, where matplotlib is installed, one PNG per figure. Prints each paper's
-ordering as *holds* or *does not hold*.
+Writes ``benchmarks/results/swag.json`` and one PNG per figure; ``--quick`` writes to ``build/bench`` instead. Prints
+each paper's ordering as *holds* or *does not hold*, with what was measured. Without LMDB, matplotlib, pandas,
+bottleneck or polars the part that needs it is left out, and says so.
 """
 
 from __future__ import annotations
@@ -12,10 +14,13 @@ import argparse
 import gc
 import importlib.util
 import json
+import math
+import os
 import platform
 import random
 import statistics
 import sys
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable
@@ -26,9 +31,12 @@ import numpy as np
 
 import slicewise.aggregates as sw
 from slicewise.aggregates.base import Aggregate
-from slicewise.swag import ALGORITHMS, SlidingWindow, roll
+from slicewise.swag import ALGORITHMS, DiskStore, MemoryStore, SlidingWindow, roll
+
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # one core each, as everyone else here
 
 RESULTS = Path(__file__).parent / "results"
+QUICK_RESULTS = Path(__file__).parents[1] / "build" / "bench"
 SEED = 20180326
 REPEATS = 3
 #: A slide of Naive takes n combines, and all ranges n times as many answers: larger windows would run for hours.
@@ -36,6 +44,7 @@ NAIVE_LIMIT = {"single": 2**12, "multi": 2**7}
 MULTI_LIMIT = 2**10
 #: One slide in about n is expensive (a flip, a reset): each repeat must hold one, or only cheap slides are measured.
 PERIODIC = {"FlatFIT", "TwoStacks"}
+TREES = ("LogMTA", "AMTA")
 Series = dict[str, dict[int, float]]
 
 
@@ -183,25 +192,81 @@ def memory(aggregate: Aggregate, sizes: list[int]) -> Series:
 
 
 def bulk_eviction(aggregate: Aggregate, n: int, sizes: list[int]) -> Series:
-    """Microseconds for ``evict(m)`` on a window of n values and a query after it; then it is filled up again."""
+    """Microseconds for ``evict(m)`` on a window of n values and a query after it; then it is filled up again.
+
+    The median of several cuts. Large ones are made once by those who take a time that is proportional to m anyway.
+    """
     series: Series = {}
     for name in ALGORITHMS:
         window, values = filled(name, aggregate, n), numbers(n)
         if window is None:
             continue
+        if name in PERIODIC:  # the values came in one batch: let what one flip or reset owes be paid before
+            window.evict()
+            window.insert(values[0])
+            window.query()
+            values = [*values[1:], values[0]]
         series[name] = {}
         for m in sizes:
-            start = time.perf_counter()
-            window.evict(m)
-            if name != "Naive":  # whose query has nothing to do with what has left
-                window.query()
-            series[name][m] = (time.perf_counter() - start) * 1e6
-            left = [*values[m:]]
-            if window.query() != (sum(left) if left else None):
-                raise SystemExit(f"{name} answers wrongly after evicting {m} of {n}")
-            window.insert_many(values[:m])
-            values = left + values[:m]
+            times = []
+            for _ in range(REPEATS if m <= 2**16 or name in TREES else 1):
+                times.append(_time_cut(window, m, asked=name != "Naive") * 1e6)
+                values = values[m:]
+                if window.query() != (sum(values) if values else None):
+                    raise SystemExit(f"{name} answers wrongly after evicting {m} of {n}")
+                back = numbers(m)
+                window.insert_many(back)
+                values += back
+            series[name][m] = statistics.median(times)
     return series
+
+
+def _time_cut(window: SlidingWindow, m: int, *, asked: bool) -> float:
+    gc.collect()
+    gc.disable()  # a pass over a million objects would be all that is seen of a cut
+    start = time.perf_counter()
+    window.evict(m)
+    if asked:  # not Naive, whose query has nothing to do with what has left
+        window.query()
+    taken = time.perf_counter() - start
+    gc.enable()
+    return taken
+
+
+def local_memory(aggregate: Aggregate, sizes: list[int], slides: int = 3000) -> dict[str, Series]:
+    """Nodes and bytes in local memory of a window that grows and, at every size, slides; and nodes in its store.
+
+    Nodes are the most at any moment of the slides, bytes what Python has allocated after them.
+    """
+    out: dict[str, Series] = {"nodes": {}, "bytes": {}, "stored": {}}
+    stores = ["memory"] + ["disk"] * bool(importlib.util.find_spec("lmdb"))
+    for name in TREES:
+        for kind in stores:
+            with tempfile.TemporaryDirectory() as folder:
+                gc.collect()
+                tracemalloc.start()
+                store = DiskStore(folder, sync=False) if kind == "disk" else MemoryStore()
+                window: Any = ALGORITHMS[name](aggregate, store=store)  # type: ignore[call-arg]
+                measured = {n: _local(window, n, slides) for n in sizes}
+                tracemalloc.stop()
+                for i, what in enumerate(("nodes", "bytes", "stored")):
+                    out[what][f"{name}, {kind}"] = {n: row[i] for n, row in measured.items()}
+                window.close()
+    return out
+
+
+def _local(window: Any, n: int, slides: int) -> tuple[float, float, float]:
+    rng, most = random.Random(n), 0
+    while len(window) < n:
+        window.insert(rng.randrange(1_000_000))
+    for _ in range(slides):
+        window.evict()
+        window.insert(rng.randrange(1_000_000))
+        most = max(most, window.local_nodes)
+    window.flush()
+    store = window._layers.store
+    pairs = store._env.stat()["entries"] if isinstance(store, DiskStore) else len(store)
+    return most, tracemalloc.get_traced_memory()[0], 2 * (pairs - 1)
 
 
 # -- roll
@@ -210,10 +275,14 @@ def bulk_eviction(aggregate: Aggregate, n: int, sizes: list[int]) -> Series:
 def rivals() -> dict[str, dict[str, Callable[[np.ndarray, int], Any]]]:
     """Who else rolls: name -> aggregate -> function of values and range, first results of what there is."""
     view = np.lib.stride_tricks.sliding_window_view
+
+    def padded(v: np.ndarray, k: int, filler: float) -> np.ndarray:
+        return view(np.concatenate([np.full(k - 1, filler, v.dtype), v]), k)
+
     found: dict[str, dict[str, Callable[[np.ndarray, int], Any]]] = {
         "numpy views": {
-            "sum": lambda v, k: view(np.concatenate([np.zeros(k - 1), v]), k).sum(axis=1),
-            "max": lambda v, k: view(np.concatenate([np.full(k - 1, -np.inf), v]), k).max(axis=1),
+            "sum": lambda v, k: padded(v, k, 0).sum(axis=1),
+            "max": lambda v, k: padded(v, k, -np.inf).max(axis=1),
         }
     }
     if importlib.util.find_spec("pandas"):
@@ -240,13 +309,18 @@ def rivals() -> dict[str, dict[str, Callable[[np.ndarray, int], Any]]]:
     return found
 
 
+ROLLED = ("sum of floats", "sum of integers", "max of floats")
+
+
 def rolling(n: int, ranges: list[int]) -> dict[str, Series]:
     """Million values per second."""
-    values = np.random.default_rng(SEED).normal(size=n)
+    floats = np.random.default_rng(SEED).normal(size=n)
+    integers = np.array(numbers(n))
     out: dict[str, Series] = {}
-    for kind, aggregate in (("sum", sw.sum()), ("max", sw.max())):
+    for kind in ROLLED:
+        aggregate, values = sw.max() if "max" in kind else sw.sum(), integers if "integers" in kind else floats
         functions = {"roll": lambda v, k, a=aggregate: roll(v, k, a)}
-        functions |= {name: by[kind] for name, by in rivals().items()}
+        functions |= {name: by[kind[:3]] for name, by in rivals().items()}
         out[kind] = {name: {} for name in functions}
         for k in ranges:
             expected = roll(values, k, aggregate)
@@ -254,13 +328,39 @@ def rolling(n: int, ranges: list[int]) -> dict[str, Series]:
                 if name == "numpy views" and n * k > 2 * 10**9:
                     continue
                 times = []
-                for _ in range(REPEATS):
+                for _ in range(REPEATS + 2):
                     start = time.perf_counter()
                     got = function(values, k)
                     times.append(time.perf_counter() - start)
                 if not np.allclose(got, expected, atol=1e-6):
-                    raise SystemExit(f"roll and {name} differ for {kind} of {k}")
+                    raise SystemExit(f"roll and {name} differ for the {kind} of {k}")
                 out[kind][name][k] = n / statistics.median(times) / 1e6
+    return out
+
+
+def exactness(n: int = 20_000, k: int = 16) -> dict[str, dict[str, float]]:
+    """What speed is paid with. Wrong answers among n, and the worst error, where the exact answer is easy.
+
+    Floats: halves up to 100, so that every sum is a double, and 1e17 now and then. Windows without a 1e17 are looked at.
+    Integers: up to 2**58, every sum fits 64 bits.
+    """
+    rng = np.random.default_rng(SEED)
+    floats = rng.integers(0, 200, n) / 2
+    floats[500::1000] = 1e17
+    integers = rng.integers(-(2**58), 2**58, n)
+    by_hand = np.array([math.fsum(floats[max(i - k + 1, 0) : i + 1]) for i in range(n)])
+    whole = np.array([sum(integers[max(i - k + 1, 0) : i + 1].tolist()) for i in range(n)])
+    small = by_hand < 1e16
+    functions = {"roll": lambda v, k: roll(v, k, sw.sum())} | {name: by["sum"] for name, by in rivals().items()}
+    out = {}
+    for name, function in functions.items():
+        errors = np.abs(np.asarray(function(floats, k)) - by_hand)[small]
+        wrong = sum(int(got) != want for got, want in zip(function(integers, k).tolist(), whole.tolist(), strict=True))
+        out[name] = {
+            "floats wrong": float((errors > 0).sum()),
+            "worst error": float(errors.max()),
+            "int wrong": float(wrong),
+        }
     return out
 
 
@@ -273,55 +373,116 @@ def flat(series: dict[int, float], smallest: int = 16) -> bool:
     return len(sizes) > 1 and series[sizes[-1]] >= series[sizes[0]] / 2
 
 
-def orderings(results: dict[str, Any]) -> list[tuple[str, bool]]:
-    claims: list[tuple[str, bool]] = []
+Claim = tuple[str, bool, str]
+
+
+def _fastest(measured: Series, who: str, others: list[str], from_n: int) -> tuple[bool, str]:
+    """Whether ``who`` is ahead of all others at every size, and the widest lead that another has."""
+    leads = [
+        (measured[other][n] / mine, other, n)
+        for n, mine in measured[who].items()
+        if n >= from_n
+        for other in others
+        if n in measured[other]
+    ]
+    lead, other, n = max(leads)
+    ahead = len({m for ratio, _, m in leads if ratio > 1})
+    if lead <= 1:
+        return True, f"next is {other} with {lead:.2f} of its speed at n = {n}"
+    sizes = len({m for _, _, m in leads})
+    return False, f"behind at {ahead} of {sizes} sizes; {other} is {lead:.2f} times as fast at n = {n}"
+
+
+def _kept(series: dict[int, float], smallest: int) -> str:
+    sizes = [n for n in series if n >= smallest]
+    return f"{series[sizes[-1]] / series[sizes[0]]:.2f} of the speed at n = {sizes[0]} is left at n = {sizes[-1]}"
+
+
+def orderings(results: dict[str, Any]) -> list[Claim]:
+    """What the papers say, whether it holds, and what was measured."""
+    claims: list[Claim] = []
+    papers = ("Naive", "FlatFAT", "BInt", "FlatFIT", "TwoStacks", "DABA", "SlickDeque")
     for kind in ("sum", "max"):
         single: Series = results[f"single {kind}"]
+        fig = "Fig. 10/11"
         for name in ("SlickDeque", "FlatFIT", "TwoStacks", "DABA"):
-            claims.append((f"SlickDeque Fig. 10/11: {name} stays flat for one query of {kind}", flat(single[name])))
+            of = single[name]
+            claims.append((f"SlickDeque {fig}: {name} stays flat for one query of {kind}", flat(of), _kept(of, 16)))
         for name in ("Naive", "FlatFAT", "BInt"):
-            claims.append(
-                (f"SlickDeque Fig. 10/11: {name} degrades for one query of {kind}", not flat(single[name], 1))
-            )
-        papers = ("Naive", "FlatFAT", "BInt", "FlatFIT", "TwoStacks", "DABA", "SlickDeque")
+            of = single[name]
+            claims.append((f"SlickDeque {fig}: {name} degrades for one query of {kind}", not flat(of, 1), _kept(of, 1)))
         for figure, key, from_n in (("10/11", f"single {kind}", 16), ("12/13", f"multi {kind}", 4)):
-            measured: Series = results[key]
-            others = [s for s in papers if s in measured and s != "SlickDeque"]
-            first = all(
-                measured["SlickDeque"][n] >= max(measured[s].get(n, 0.0) for s in others)
-                for n in measured["SlickDeque"]
-                if n >= from_n
-            )
+            others = [s for s in papers if s in results[key] and s != "SlickDeque"]
             where = "one query" if from_n == 16 else "all ranges"
             claims.append(
-                (f"SlickDeque Fig. {figure}: SlickDeque is fastest for {where} of {kind}, n >= {from_n}", first)
+                (
+                    f"SlickDeque Fig. {figure}: SlickDeque is fastest for {where} of {kind}, n >= {from_n}",
+                    *_fastest(results[key], "SlickDeque", others, from_n),
+                )
             )
-        latency = results[f"latency {kind}"]
-        spike = latency["DABA"]["max"] < latency["TwoStacks"]["max"]
-        claims.append((f"DABA: lower latency spikes than TwoStacks for {kind}", spike))
-        least = all(latency["SlickDeque"]["max"] <= latency[s]["max"] for s in papers if s in latency)
-        claims.append((f"SlickDeque Fig. 14: SlickDeque has the lowest spike for {kind}", least))
-    used = results["memory max"]
-    largest = max(used["Naive"])
-    deque_bytes = used["SlickDeque"][largest]
+        spikes = {name: row["max"] for name, row in results[f"latency {kind}"].items() if name in papers}
+        mine, daba, stacks = spikes["SlickDeque"], spikes["DABA"], spikes["TwoStacks"]
+        claims.append(
+            (f"DABA: lower latency spikes than TwoStacks for {kind}", daba < stacks, f"{daba:.1f} and {stacks:.1f} us")
+        )
+        least = min(spikes, key=lambda s: spikes[s])
+        claims.append(
+            (
+                f"SlickDeque Fig. 14: SlickDeque has the lowest spike for {kind}",
+                mine <= spikes[least],
+                f"{mine:.1f} us; lowest is {least} with {spikes[least]:.1f} us",
+            )
+        )
+    used = {name: row[max(row)] for name, row in results["memory max"].items()}
+    least = min(used, key=lambda s: used[s])
     claims.append(
-        ("SlickDeque Fig. 15: Non-Inv needs the least memory", all(deque_bytes <= s[largest] for s in used.values()))
+        (
+            "SlickDeque Fig. 15: Non-Inv needs the least memory",
+            used["SlickDeque"] <= used[least],
+            f"{used['SlickDeque']:.2f} bytes per value; least is {least} with {used[least]:.2f}",
+        )
     )
-    trees = results["bulk"]
-    most = max(trees["AMTA"])
-    for name in ("LogMTA", "AMTA"):
-        if name in trees:
-            claims.append((f"MTA: {name} cuts {most} values off within 50 times the time of one", _level(trees[name])))
-            claims.append((f"MTA: {name} cuts {most} values off faster than TwoStacks", _faster(trees, name, most)))
+    claims += _about_trees(results)
     return claims
 
 
-def _level(series: dict[int, float]) -> bool:
-    return series[max(series)] <= 50 * series[min(series)]
-
-
-def _faster(trees: Series, name: str, most: int) -> bool:
-    return trees[name][most] < trees["TwoStacks"][most]
+def _about_trees(results: dict[str, Any]) -> list[Claim]:
+    claims: list[Claim] = []
+    for key, where in (("bulk", "all of"), ("bulk part", "half of")):
+        cuts: Series = results[key]
+        most = max(cuts["AMTA"])
+        for name in TREES:
+            one, many, stacks = cuts[name][1], cuts[name][most], cuts["TwoStacks"][most]
+            claims.append(
+                (
+                    f"MTA: {name} cuts {where} the window, {most} values, within 50 times the time of one",
+                    many <= 50 * one,
+                    f"{one:.0f} us for one, {many:.0f} us",
+                )
+            )
+            claims.append(
+                (
+                    f"MTA: {name} cuts {where} the window, {most} values, faster than TwoStacks",
+                    many < stacks,
+                    f"{many:.0f} us and {stacks:.0f} us",
+                )
+            )
+    nodes, stored = results["local"]["nodes"], results["local"]["stored"]
+    for name in TREES:
+        series = nodes.get(f"{name}, disk")
+        if series:
+            first, last = min(series), max(series)
+            more = (last // first).bit_length() - 1
+            # O(log n): a bound per level that is doubled, the two ends, what was read ahead and the stack.
+            claims.append(
+                (
+                    f"MTA: {name} on disk keeps O(log n) nodes in local memory",
+                    series[last] <= series[first] + more * (8 + 2 * DiskStore.ahead),
+                    f"{series[first]:.0f} nodes at n = {first}, {series[last]:.0f} at n = {last}, where "
+                    f"{stored[f'{name}, disk'][last]:.0f} are in the store",
+                )
+            )
+    return claims
 
 
 # -- output
@@ -337,30 +498,102 @@ def table(title: str, series: dict[str, dict[Any, float]], shown: str = "{:>10,.
     sys.stdout.flush()
 
 
-def draw(name: str, title: str, series: Series, x: str, y: str) -> None:
-    if not importlib.util.find_spec("matplotlib"):
-        return
-    import matplotlib
+def colours() -> dict[str, tuple[str, str]]:
+    """One colour and marker per name, the same in all figures."""
+    palette = ("#7f7f7f", "#e377c2", "#1f77b4", "#17becf", "#9467bd", "#8c564b", "#2ca02c", "#bcbd22", "#d62728")
+    palette = (*palette, "#ff7f0e", "#000000")
+    out = {name: (c, m) for name, c, m in zip(ALGORITHMS, palette, "xPs+Dv^<o>*", strict=True)}
+    for name, c, m in zip(("roll", "numpy views", "pandas", "bottleneck", "polars"), ("#d62728", *palette), "oxs^D"):
+        out[name] = c, m
+    return out
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.5))
+def plot(axes: Any, series: Series) -> None:
+    styles = colours()
     for label, points in series.items():
-        if points:
-            axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=label)
-    axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y, title=title)
+        name, _, where = label.partition(", ")
+        colour, marker = styles[name]
+        axes.plot(
+            list(points),
+            list(points.values()),
+            color=colour,
+            marker=marker,
+            markersize=5,
+            linewidth=1.4,
+            linestyle="--" if where == "memory" else "-",
+            label=label,
+        )
     axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(RESULTS / f"swag-{name}.png", dpi=120)
-    plt.close(figure)
 
 
-def measure(quick: bool) -> dict[str, Any]:
-    powers = [0, 2, 4, 6, 8] if quick else [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]
-    sizes, slides = [2**p for p in powers], 3_000 if quick else 20_000
+class Figures:
+    """Writes PNGs to a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+
+        self._plt, self._folder = plt, folder
+
+    def lines(self, name: str, title: str, series: Series, x: str, y: str, note: str = "", bottom: float = 0) -> None:
+        figure, axes = self._plt.subplots(figsize=(7.6, 4.4))
+        plot(axes, series)
+        if bottom:
+            axes.set_ylim(bottom=bottom)
+        axes.set(xlabel=x, ylabel=y)
+        axes.set_title(title, fontsize=11)
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+        self._save(figure, name, note)
+
+    def boxes(self, name: str, title: str, rows: dict[str, dict[str, float]], note: str) -> None:
+        figure, axes = self._plt.subplots(figsize=(7.6, 4.4))
+        stats = [
+            {"label": k, "whislo": r["min"], "q1": r["25 %"], "med": r["50 %"], "q3": r["75 %"], "whishi": r["max"]}
+            for k, r in rows.items()
+        ]
+        axes.bxp(stats, showfliers=False, widths=0.5, medianprops={"color": "#d62728"})
+        for i, row in enumerate(rows.values(), start=1):
+            axes.annotate(f"{row['max']:.3g}", (i, row["max"]), (0, 3), textcoords="offset points", ha="center", size=8)
+        axes.set_yscale("log")
+        axes.margins(y=0.1)
+        axes.set_ylabel("microseconds per slide")
+        axes.set_title(title, fontsize=11)
+        axes.tick_params(axis="x", rotation=35, labelsize=8)
+        for label in axes.get_xticklabels():
+            label.set_horizontalalignment("right")
+        axes.grid(alpha=0.3, axis="y")
+        self._save(figure, name, note)
+
+    def local(self, name: str, local: dict[str, Series]) -> None:
+        figure, (left, right) = self._plt.subplots(1, 2, figsize=(9.6, 4.4))
+        disk = {k: v for k, v in local["nodes"].items() if k.endswith("disk")}
+        plot(left, disk)
+        for label, points in local["stored"].items():
+            if label == "AMTA, disk":
+                left.plot(list(points), list(points.values()), color="#7f7f7f", linestyle=":", label="in the store")
+        left.set(xlabel="values in the window", ylabel="nodes")
+        left.set_title("Nodes in local memory, store on disk", fontsize=10)
+        left.legend(fontsize=8)
+        plot(right, local["bytes"])
+        right.set(xlabel="values in the window", ylabel="bytes")
+        right.set_title("Local memory, store on disk and in memory", fontsize=10)
+        right.legend(fontsize=8)
+        self._save(figure, name, "Sum of integers. Most nodes at any moment of 3000 slides; bytes allocated by Python.")
+
+    def _save(self, figure: Any, name: str, note: str) -> None:
+        if note:
+            figure.text(0.01, 0.005, note, fontsize=7, color="#555555")
+        figure.tight_layout(rect=(0, 0.03 if note else 0, 1, 1))
+        figure.savefig(self._folder / f"swag-{name}.png", dpi=110)
+        self._plt.close(figure)
+
+
+def measure(quick: bool, largest: int) -> dict[str, Any]:
+    sizes, slides = [2**p for p in range(0, largest + 1, 2)], 3_000 if quick else 20_000
     several = [n for n in sizes if n <= (2**6 if quick else MULTI_LIMIT)]
     results: dict[str, Any] = {}
     for kind, aggregate in (("sum", sw.sum()), ("max", sw.max())):
@@ -370,68 +603,123 @@ def measure(quick: bool) -> dict[str, Any]:
         table(f"Slides per second, all ranges of {kind}, by window size", results[f"multi {kind}"])
         results[f"latency {kind}"] = latencies(aggregate, 1024, 3_000 if quick else 20_000)
         table(f"Microseconds per slide, {kind} of 1024 values", results[f"latency {kind}"], "{:>10.2f}")
-        results[f"memory {kind}"] = memory(aggregate, [2**8, 2**12] if quick else [2**8, 1000, 2**12, 5000, 2**16])
-        table(f"Bytes per value, {kind}, by window size", results[f"memory {kind}"])
-    top = 12 if quick else 20
-    bulk = [2**p for p in range(0, top + 1, 4)]
-    results["bulk"] = bulk_eviction(sw.sum(), 2**top, bulk)
-    table(f"Microseconds to evict m of {2**top} values at once, sum, by m", results["bulk"])
-    results["roll"] = rolling(
-        20_000 if quick else 1_000_000, [2, 16, 256, 4096] if quick else [2, 16, 256, 4096, 2**16]
-    )
+        at = [2**8, 2**12] if quick else [2**8, 1000, 2**12, 5000, 2**14, 2**16]
+        results[f"memory {kind}"] = memory(aggregate, [n for n in at if n <= 2**largest])
+        table(f"Bytes per value, {kind}, by window size", results[f"memory {kind}"], "{:>10.1f}")
+    for key, top, most in (("bulk", largest, largest), ("bulk part", min(17, largest), min(17, largest) - 1)):
+        results[key] = bulk_eviction(sw.sum(), 2**top, sorted({2**p for p in (*range(0, most + 1, 2), most)}))
+        table(f"Microseconds to evict m of {2**top} values at once, sum, by m", results[key], "{:>10.1f}")
+    at = [2**p for p in range(min(10, largest), largest + 1, 2)]
+    results["local"] = local_memory(sw.sum(), at, 500 if quick else 3000)
+    table("Nodes in local memory, sum, by window size", results["local"]["nodes"])
+    table("Nodes in the store", results["local"]["stored"])
+    table("Bytes in local memory", results["local"]["bytes"])
+    results["roll"] = rolling(50_000 if quick else 1_000_000, [2, 16, 100, 256, 4096] + [2**16] * (not quick))
     for kind, series in results["roll"].items():
-        table(f"Million values per second, rolling {kind}, by range", series, "{:>10.2f}")
+        table(f"Million values per second, rolling {kind}, by range", series, "{:>10.1f}")
+    results["exactness"] = exactness()
+    table("Wrong answers among 20 000, rolling sum of 16", results["exactness"], "{:>10g}")
     return results
 
 
-def draw_all(results: dict[str, Any]) -> None:
-    per_second = "slides per second"
+def draw_all(results: dict[str, Any], folder: Path) -> None:
+    figures = Figures(folder)
+    window, per_second = "values in the window", "slides per second"
     for kind in ("sum", "max"):
-        draw(
+        figures.lines(
             f"single-{kind}",
-            f"One query, {kind} (SlickDeque Fig. 10/11)",
+            f"Throughput, one query, {kind} of integers (SlickDeque Fig. 10/11)",
             results[f"single {kind}"],
-            "window",
+            window,
             per_second,
+            f"A slide: one value leaves, one comes, one answer. Naive is stopped at n = {NAIVE_LIMIT['single']}.",
         )
-        draw(
+        figures.lines(
             f"multi-{kind}",
-            f"All ranges, {kind} (SlickDeque Fig. 12/13)",
+            f"Throughput, all ranges 1 to n at once, {kind} of integers (SlickDeque Fig. 12/13)",
             results[f"multi {kind}"],
-            "window",
+            "values in the window, n",
             per_second,
+            f"A slide: one value leaves, one comes, n answers. Naive is stopped at n = {NAIVE_LIMIT['multi']}.",
         )
-        draw(
+        figures.boxes(
+            f"latency-{kind}",
+            f"Latency of a slide, {kind} of 1024 integers (SlickDeque Fig. 14)",
+            results[f"latency {kind}"],
+            "Whiskers: fastest and slowest slide (its time is written above). Box: quartiles. Each slide best of 5 runs.",
+        )
+        figures.lines(
             f"memory-{kind}",
-            f"Memory, {kind} (SlickDeque Fig. 15)",
+            f"Memory, {kind} of integers (SlickDeque Fig. 15)",
             results[f"memory {kind}"],
-            "window",
-            "bytes per value",
+            window,
+            "bytes per value in the window",
+            "Allocated by Python after the window has slid once around, the values included.",
         )
-        draw(f"roll-{kind}", f"Rolling {kind}", results["roll"][kind], "range", "million values per second")
-    draw("bulk", "Bulk eviction, sum (MTA)", results["bulk"], "values evicted at once", "microseconds")
+    for key, name in (("bulk", "bulk"), ("bulk part", "bulk-part")):
+        most = max(results[key]["AMTA"])
+        n = most if key == "bulk" else 2 * most
+        figures.lines(
+            name,
+            f"Bulk eviction from a window of {n:,} integers, sum (MTA)",
+            results[key],
+            "values evicted at once" + (", the last point is the whole window" if key == "bulk" else ""),
+            "microseconds for the cut and a query",
+        )
+    if "LogMTA, disk" in results["local"]["nodes"]:
+        figures.local("local", results["local"])
+    for kind in ROLLED:
+        figures.lines(
+            f"roll-{kind.replace(' ', '-')}",
+            f"Rolling {kind}, one core",
+            results["roll"][kind],
+            "range: values per window",
+            "million values per second",
+            "Windows of all ranges slide over one array of a million values.",
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--quick", action="store_true", help="small windows, a minute at most; for a look, not for a claim"
-    )
-    quick = parser.parse_args(arguments).quick
-    RESULTS.mkdir(exist_ok=True)
-    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}; seed {SEED}")
-    results = measure(quick)
-    print("\nWhat the papers say")
+    parser.add_argument("--quick", action="store_true", help="small windows, a minute; for a look, not for a claim")
+    parser.add_argument("--largest", type=int, metavar="P", help="windows up to 2**P values; 20, or 8 with --quick")
+    parser.add_argument("--draw", action="store_true", help="measure nothing, draw the last results again")
+    options = parser.parse_args(arguments)
+    folder = QUICK_RESULTS if options.quick else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "swag.json"
+    if options.draw:
+        results = json.loads(file.read_text(), object_hook=_with_numbers)
+    else:
+        print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}; seed {SEED}")
+        started = time.perf_counter()
+        largest = options.largest if options.largest is not None else 8 if options.quick else 20
+        if largest < 8:
+            parser.error(f"--largest must be 8 or more; got {largest}")
+        results = measure(options.quick, largest)
+        results["machine"] = {"python": platform.python_version(), "numpy": np.__version__, "seed": SEED}
+        results["machine"] |= {"quick": options.quick, "largest": largest}
+        results["machine"]["seconds"] = round(time.perf_counter() - started)
     claims = orderings(results)
-    for claim, holds in claims:
-        print(f"  {'holds         ' if holds else 'does not hold '} {claim}")
-    results["claims"] = dict(claims)
-    results["machine"] = {"python": platform.python_version(), "numpy": np.__version__, "quick": quick, "seed": SEED}
-    (RESULTS / ("swag-quick.json" if quick else "swag.json")).write_text(json.dumps(results, indent=1) + "\n")
-    draw_all(results)
-    if not importlib.util.find_spec("matplotlib"):
+    print("\nWhat the papers say")
+    for claim, holds, why in claims:
+        print(f"  {'holds         ' if holds else 'does not hold '} {claim}: {why}")
+    results["claims"] = {claim: holds for claim, holds, _ in claims}
+    results["measured"] = {claim: why for claim, _, why in claims}
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    if importlib.util.find_spec("matplotlib"):
+        draw_all(results, folder)
+        print(f"\nResults and figures are in {folder}.")
+    else:
         print("\nNo figures were drawn: matplotlib is not installed.")
+    for library, part in (("lmdb", "the store on disk"), *((r, "it") for r in ("pandas", "bottleneck", "polars"))):
+        if not importlib.util.find_spec(library):
+            print(f"{library} is not installed: {part} was not measured.")
     return 0
+
+
+def _with_numbers(read: dict[str, Any]) -> dict[Any, Any]:
+    return {int(k) if k.isdigit() else k: v for k, v in read.items()}
 
 
 if __name__ == "__main__":
