@@ -22,9 +22,10 @@ from slicewise.slicing.adapting import Labels, adapted_state, carried_state
 from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.intake import Batch
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.ledgers import Ledger
 from slicewise.slicing.reports import Reported, Table
 from slicewise.slicing.slices import Slices
-from slicewise.slicing.tracks import Ledger, Track, TrackState, carried_track
+from slicewise.slicing.tracks import Track, TrackState, carried_track
 from slicewise.slicing.tuples import Tuples
 from slicewise.workload import Workload
 

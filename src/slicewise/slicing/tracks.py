@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
+from slicewise.aggregates.base import Parts
 from slicewise.amounts import ROWS
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
@@ -37,67 +37,17 @@ from slicewise.slicing.discretise import (
     ordinals,
 )
 from slicewise.slicing.intake import conform
-from slicewise.slicing.kernels import expand_ranges, match_rows, sorted_unique
+from slicewise.slicing.kernels import expand_ranges, sorted_unique
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.ledgers import Ledger, entries_of
 from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.pieces import ARRIVAL, LAST, OWN_COLUMNS, SLOT, WEIGHT, Pieces
 from slicewise.slicing.reports import Expansion
-from slicewise.slicing.stores import STORES, Store
 from slicewise.slicing.tuples import Tuples
 from slicewise.slicing.userwindows import make_user_windows
 from slicewise.windows import Sliding, Window
 
 __all__ = ["Ledger", "Track", "TrackState"]
-
-#: Columns beside the user's. Of each row, or slice of rows: the arrival numbers of its first and last row, how many
-#: rows it is, and where its partials stand (-1 for a single row, which has none yet).
-ARRIVAL, LAST, WEIGHT, SLOT = "\0arrival", "\0last", "\0weight", "\0slot"
-OWN_COLUMNS = (ARRIVAL, LAST, WEIGHT, SLOT)
-
-
-@dataclass(frozen=True, eq=False)
-class Ledger:
-    """Windows that were reported and are not final: their bounds, and which rows they held.
-
-    A window's rows are neighbours, and rows never leave the stream, so the arrival numbers of the first and the last
-    with their count say whether it still holds the same ones. ``nth`` tells windows of equal bounds apart.
-    """
-
-    family: np.ndarray
-    key: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    nth: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    rows: np.ndarray
-    decided: np.ndarray
-    revision: np.ndarray
-
-    @classmethod
-    def empty(cls) -> Ledger:
-        """Nothing reported."""
-        return cls(*(np.empty(0, np.int64) for _ in cls.__dataclass_fields__))
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def take(self, index: np.ndarray) -> Ledger:
-        """The entries at ``index``."""
-        return Ledger(*(getattr(self, n)[index] for n in self.__dataclass_fields__))
-
-    def renumbered(self, numbers: np.ndarray) -> Ledger:
-        """The entries of windows that are still there, under their new numbers; -1 says that one is gone."""
-        family = numbers[self.family]
-        return replace(self, family=family).take(np.flatnonzero(family >= 0))
-
-    def find(self, other: Ledger) -> np.ndarray:
-        """For each entry of another ledger the same window in this one, or -1."""
-        names = ("family", "key", "start", "end", "nth")
-        return match_rows(tuple(getattr(self, n) for n in names), tuple(getattr(other, n) for n in names))
-
-    def same_rows(self, other: Ledger) -> np.ndarray:
-        """Entry by entry, whether both windows hold the same rows."""
-        return (self.first == other.first) & (self.last == other.last) & (self.rows == other.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,11 +189,11 @@ class Track:
             begins.append(needed.begins)
             all_found.append(found)
         # Rows are cut at the bounds of the windows of all queries, and each cut is folded once.
-        pieces = _Pieces(self.plan, rows, state.slices, None, [f for f in all_found if f.rows is None])
+        pieces = Pieces(self.plan, rows, state.slices, None, [f for f in all_found if f.rows is None])
         ledgers: dict[str, Ledger] = {}
         blocks: list[Block] = []
         for number, (discretiser, found) in enumerate(zip(self.discretisers, all_found, strict=True)):
-            own = pieces if found.rows is None else _Pieces(self.plan, rows, state.slices, found.rows, [found])
+            own = pieces if found.rows is None else Pieces(self.plan, rows, state.slices, found.rows, [found])
             before = state.ledgers.get(discretiser.name, Ledger.empty())
             ledger, more = self._report(number, found, own, before, step, keys)
             blocks += more
@@ -255,7 +205,7 @@ class Track:
         return replace(after, ledgers=ledgers, memory=memory), blocks
 
     def _folded(
-        self, view: View, pieces: _Pieces, first: np.ndarray, begins: np.ndarray, base: np.ndarray
+        self, view: View, pieces: Pieces, first: np.ndarray, begins: np.ndarray, base: np.ndarray
     ) -> tuple[Tuples, Mapping[str, Parts]]:
         """The rows that are needed as such, and before them slices that start where undecided windows begin.
 
@@ -314,10 +264,10 @@ class Track:
         self.state = replace(self.state, rows=without(self.state.rows))
 
     def _report(
-        self, number: int, found: Found, pieces: _Pieces, before: Ledger, step: Step, keys: KeyTable
+        self, number: int, found: Found, pieces: Pieces, before: Ledger, step: Step, keys: KeyTable
     ) -> tuple[Ledger, list[Block]]:
         """Compare what is true with what was said: new windows, windows of other rows, and windows that are no more."""
-        now = _entries(found, pieces)
+        now = entries_of(found, pieces)
         if not len(before) and (found.decided < step.horizon).all():
             # Nothing was said that could change, and nothing is said now that could.
             insert = np.full(len(found), INSERT)
@@ -339,7 +289,7 @@ class Track:
         return now, blocks
 
     def _blocks(
-        self, number: int, found: Found, now: Ledger, change: np.ndarray, pieces: _Pieces, keys: KeyTable
+        self, number: int, found: Found, now: Ledger, change: np.ndarray, pieces: Pieces, keys: KeyTable
     ) -> list[Block]:
         times = None
         if self.discretisers[number].by_position:
@@ -393,54 +343,6 @@ class Track:
         return (np.arange(len(family)) if row is None else row), query
 
 
-class _Pieces:
-    """Rows and slices as what windows are made of: cut at the bounds that are asked for, each cut folded once."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        rows: Tuples,
-        slices: Mapping[str, Parts],
-        some: np.ndarray | None,
-        windows: Sequence[Found],
-    ) -> None:
-        self.plan = plan
-        self.cuts = sorted_unique(np.concatenate([NO_ROWS, *(w.low for w in windows), *(w.high for w in windows)]))
-        self._stores: dict[int, Store] = {}
-        self.slices = slices
-        self.rows = rows if some is None else rows.take(some)
-        self.time = self.rows.time
-        self.first, self.last = (self.rows.columns[name].values for name in (ARRIVAL, LAST))
-        self.slot = self.rows.columns[SLOT].values
-        self.before = np.concatenate([[0], np.cumsum(self.rows.columns[WEIGHT].values)])
-        self.folded = np.flatnonzero(self.slot >= 0)
-
-    def answers(self, group: Group, low: np.ndarray, high: np.ndarray) -> tuple[Column, ...]:
-        """The results of a group's aggregates over ranges."""
-        first, last = np.searchsorted(self.cuts, low), np.searchsorted(self.cuts, high)
-        return tuple(self.plan.monoids[m].lower(self._store(m).query(first, last)) for m in group.monoids)
-
-    def _store(self, number: int) -> Store:
-        if number not in self._stores:
-            monoid, kind = self.plan.monoids[number], self.plan.stores[number].choice
-            self._stores[number] = STORES[kind](monoid, self.fold(monoid, self.cuts[:-1], self.cuts[1:]))
-        return self._stores[number]
-
-    def fold(self, monoid: Monoid, low: np.ndarray, high: np.ndarray) -> Parts:
-        """The partials of one aggregate over ranges, none of which begins before the one before it ends."""
-        index, offset = expand_ranges(low, high)
-        folded = np.flatnonzero(self.slot[index] >= 0)
-        # Slices have their partials already: they are cut out of the rows around them.
-        starts = sorted_unique(np.concatenate([offset, folded, folded + 1]))
-        starts = starts[starts < len(index)]
-        columns = [self.rows.columns[name].take(index) for name in monoid.aggregate.columns]
-        parts = monoid.lift_fold(columns, self.time[index], starts)
-        if not len(folded):
-            return parts
-        known = take_parts(self.slices[repr(monoid.aggregate)], self.slot[index[folded]])
-        return monoid.fold(put_parts(parts, np.searchsorted(starts, folded), known), np.searchsorted(starts, offset))
-
-
 def _carried_parts(state: TrackState, plan: Plan) -> dict[str, Parts]:
     many = state.slice_count
     names = {repr(m.aggregate): m for m in plan.monoids}
@@ -453,22 +355,6 @@ def _aged(rows: Tuples) -> Tuples:
 
 def _of_track(group: Group, window: int, mine: set[int]) -> np.ndarray:
     return np.array([q for q in group.context.get(window, NO_ROWS).tolist() if q in mine], np.int64)
-
-
-def _entries(found: Found, pieces: _Pieces) -> Ledger:
-    none = np.zeros(len(found), np.int64)
-    return Ledger(
-        found.family,
-        found.key,
-        found.start,
-        found.end,
-        none,
-        pieces.first[found.low],
-        pieces.last[found.high - 1],
-        pieces.before[found.high] - pieces.before[found.low],
-        found.decided,
-        none.copy(),
-    )
 
 
 def _grown(array: np.ndarray, size: int, filler: int) -> np.ndarray:

@@ -1,0 +1,76 @@
+"""Ledgers: what was reported of a track's windows and may still change. Compared with what is true after every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slicewise.slicing.discretise import Found
+from slicewise.slicing.kernels import match_rows
+from slicewise.slicing.pieces import Pieces
+
+__all__ = ["Ledger", "entries_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Windows that were reported and are not final: their bounds, and which rows they held.
+
+    A window's rows are neighbours, and rows never leave the stream, so the arrival numbers of the first and the last
+    with their count say whether it still holds the same ones. ``nth`` tells windows of equal bounds apart.
+    """
+
+    family: np.ndarray
+    key: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    nth: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    rows: np.ndarray
+    decided: np.ndarray
+    revision: np.ndarray
+
+    @classmethod
+    def empty(cls) -> Ledger:
+        """Nothing reported."""
+        return cls(*(np.empty(0, np.int64) for _ in cls.__dataclass_fields__))
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def take(self, index: np.ndarray) -> Ledger:
+        """The entries at ``index``."""
+        return Ledger(*(getattr(self, n)[index] for n in self.__dataclass_fields__))
+
+    def renumbered(self, numbers: np.ndarray) -> Ledger:
+        """The entries of windows that are still there, under their new numbers; -1 says that one is gone."""
+        family = numbers[self.family]
+        return replace(self, family=family).take(np.flatnonzero(family >= 0))
+
+    def find(self, other: Ledger) -> np.ndarray:
+        """For each entry of another ledger the same window in this one, or -1."""
+        names = ("family", "key", "start", "end", "nth")
+        return match_rows(tuple(getattr(self, n) for n in names), tuple(getattr(other, n) for n in names))
+
+    def same_rows(self, other: Ledger) -> np.ndarray:
+        """Entry by entry, whether both windows hold the same rows."""
+        return (self.first == other.first) & (self.last == other.last) & (self.rows == other.rows)
+
+
+def entries_of(found: Found, pieces: Pieces) -> Ledger:
+    """Windows as entries of a ledger, none of them reported before."""
+    none = np.zeros(len(found), np.int64)
+    return Ledger(
+        found.family,
+        found.key,
+        found.start,
+        found.end,
+        none,
+        pieces.first[found.low],
+        pieces.last[found.high - 1],
+        pieces.before[found.high] - pieces.before[found.low],
+        found.decided,
+        none.copy(),
+    )
