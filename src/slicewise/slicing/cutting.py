@@ -12,7 +12,38 @@ from slicewise.slicing.edges import Edges
 from slicewise.slicing.kernels import order_by, segment_lengths, segment_starts
 from slicewise.slicing.slices import Slices
 
-__all__ = ["cut_rows"]
+__all__ = ["cut_rows", "cut_stream"]
+
+
+def cut_stream(
+    key: np.ndarray,
+    times: np.ndarray,
+    columns: Mapping[str, Column],
+    edges: Edges,
+    monoids: Sequence[Monoid],
+    left_out: Collection[int] = (),
+    *,
+    one_key: bool = False,
+    in_order: bool = False,
+) -> list[Slices]:
+    """Cut rows as they came: those in order apart from those out of order, because only these must be sorted.
+
+    A row is in order if no row before it is later. The few that are not come second, also among rows of equal time:
+    that is the order in which they arrived.
+    """
+    if one_key and not in_order:
+        late = np.flatnonzero(times < np.maximum.accumulate(times))
+        if 0 < 2 * len(late) < len(times):
+            prompt = np.ones(len(times), bool)
+            prompt[late] = False
+            pieces = []
+            for rows, ordered in ((np.flatnonzero(prompt), True), (late, False)):
+                mine = {name: column.take(rows) for name, column in columns.items()}
+                how = {"one_key": True, "in_order": ordered}
+                pieces.append(cut_rows(key[: len(rows)], times.take(rows), mine, edges, monoids, left_out, **how))
+            return pieces
+        in_order = not len(late)
+    return [cut_rows(key, times, columns, edges, monoids, left_out, one_key=one_key, in_order=in_order)]
 
 
 def cut_rows(

@@ -17,7 +17,7 @@ from slicewise.aggregates.base import put_parts
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.results import Block, Results
-from slicewise.slicing.cutting import cut_rows
+from slicewise.slicing.cutting import cut_stream
 from slicewise.slicing.discretise import Step
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.kernels import KeyTimeIndex
@@ -127,14 +127,14 @@ class Engine:
             return
         plan = self.plan
         known = {"one_key": not plan.workload.keys, "in_order": plan.ordered}
-        pieces = None
+        pieces: list[Slices] = []
         if plan.windows or plan.gaps:
-            pieces = cut_rows(key, times, columns, self.edges, plan.monoids, plan.recomputed, **known)
+            pieces = cut_stream(key, times, columns, self.edges, plan.monoids, plan.recomputed, **known)
         counted = [track.counted(key, times, columns, self.horizon) for track in self.tracks]
         for track, rows in zip(self.tracks, counted, strict=True):
             track.insert(rows, len(times))
-        if pieces is not None:
-            self._pieces.append(pieces)
+        if pieces:
+            self._pieces += pieces
             if plan.recomputed:
                 self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
         self.latest = max(self.latest, int(times.max()))
