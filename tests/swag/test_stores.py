@@ -25,6 +25,8 @@ from slicewise.swag.stores.base import STATE, Codec
 
 BOTH = pytest.mark.parametrize("algorithm", [LogMTA, AMTA])
 
+pytestmark = pytest.mark.slow
+
 
 class Server:
     """A Redis server of Debian's on a free port of the loopback interface, in a folder of its own."""
