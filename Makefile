@@ -34,8 +34,11 @@ test: lint ## Format, lint, types and all tests
 demo: $(STAMP) ## Run the dashboard example
 	$(BIN)/python examples/dashboard.py
 
-bench: $(STAMP) ## Measure the engine; every answer is checked against the oracle
-	$(BIN)/python benchmarks/engine.py
+bench: $(STAMP) ## Measure engine, windows and aggregators; every answer is checked. Takes half an hour
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BIN)/python benchmarks/engine.py --save benchmarks/results/engine.json
+	$(BIN)/python benchmarks/windows.py
+	$(BIN)/python benchmarks/swag.py
 
 docs: ## List the documentation, with the title of each page
 	@find README.md CONTRIBUTING.md CHANGELOG.md docs -name '*.md' -size +0 | while read -r page; do \

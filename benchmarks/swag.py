@@ -117,7 +117,9 @@ def throughput(aggregate: Aggregate, sizes: list[int], slides: int, several: boo
             ranges = range(1, n + 1) if several else None
             window = filled(name, aggregate, n, ranges or ())
             assert window is not None
-            count = max(min(slides, 500_000 // (n if several or name == "Naive" else 1)), 20)
+            # All ranges are n answers per slide, and Naive's answer takes n combines.
+            most = 40_000 // n if several else 500_000 // n if name == "Naive" else slides
+            count = max(min(slides, most), 20)
             if name in PERIODIC and not several:
                 count = max(count, n + 1)
             values = numbers(count)
@@ -194,7 +196,7 @@ def memory(aggregate: Aggregate, sizes: list[int]) -> Series:
 def bulk_eviction(aggregate: Aggregate, n: int, sizes: list[int]) -> Series:
     """Microseconds for ``evict(m)`` on a window of n values and a query after it; then it is filled up again.
 
-    The median of several cuts. Large ones are made once by those who take a time that is proportional to m anyway.
+    The median of several cuts, of one where filling up again would take minutes.
     """
     series: Series = {}
     for name in ALGORITHMS:
@@ -209,7 +211,7 @@ def bulk_eviction(aggregate: Aggregate, n: int, sizes: list[int]) -> Series:
         series[name] = {}
         for m in sizes:
             times = []
-            for _ in range(REPEATS if m <= 2**16 or name in TREES else 1):
+            for _ in range(REPEATS if m <= 2**16 else 1):
                 times.append(_time_cut(window, m, asked=name != "Naive") * 1e6)
                 values = values[m:]
                 if window.query() != (sum(values) if values else None):
@@ -222,7 +224,6 @@ def bulk_eviction(aggregate: Aggregate, n: int, sizes: list[int]) -> Series:
 
 
 def _time_cut(window: SlidingWindow, m: int, *, asked: bool) -> float:
-    gc.collect()
     gc.disable()  # a pass over a million objects would be all that is seen of a cut
     start = time.perf_counter()
     window.evict(m)
@@ -341,7 +342,7 @@ def rolling(n: int, ranges: list[int]) -> dict[str, Series]:
 def exactness(n: int = 20_000, k: int = 16) -> dict[str, dict[str, float]]:
     """What speed is paid with. Wrong answers among n, and the worst error, where the exact answer is easy.
 
-    Floats: halves up to 100, so that every sum is a double, and 1e17 now and then. Windows without a 1e17 are looked at.
+    Floats: halves up to 100, so that every sum is a double, and 1e17 now and then; only windows without it count.
     Integers: up to 2**58, every sum fits 64 bits.
     """
     rng = np.random.default_rng(SEED)
@@ -503,7 +504,9 @@ def colours() -> dict[str, tuple[str, str]]:
     palette = ("#7f7f7f", "#e377c2", "#1f77b4", "#17becf", "#9467bd", "#8c564b", "#2ca02c", "#bcbd22", "#d62728")
     palette = (*palette, "#ff7f0e", "#000000")
     out = {name: (c, m) for name, c, m in zip(ALGORITHMS, palette, "xPs+Dv^<o>*", strict=True)}
-    for name, c, m in zip(("roll", "numpy views", "pandas", "bottleneck", "polars"), ("#d62728", *palette), "oxs^D"):
+    for name, c, m in zip(
+        ("roll", "numpy views", "pandas", "bottleneck", "polars"), ("#d62728", *palette), "oxs^D", strict=False
+    ):
         out[name] = c, m
     return out
 
@@ -519,7 +522,8 @@ def plot(axes: Any, series: Series) -> None:
             color=colour,
             marker=marker,
             markersize=5,
-            linewidth=1.4,
+            linewidth=3.5 if name == "LogMTA" else 1.4,  # AMTA often lies on it
+            alpha=0.7 if name == "LogMTA" else 1,
             linestyle="--" if where == "memory" else "-",
             label=label,
         )
@@ -536,14 +540,20 @@ class Figures:
 
         matplotlib.use("Agg")
         import matplotlib.pyplot as plt
+        import matplotlib.ticker
 
         self._plt, self._folder = plt, folder
+        self._every_other = matplotlib.ticker.LogLocator(base=4, numticks=20)
 
-    def lines(self, name: str, title: str, series: Series, x: str, y: str, note: str = "", bottom: float = 0) -> None:
+    def lines(self, name: str, title: str, series: Series, x: str, y: str, note: str = "") -> None:
         figure, axes = self._plt.subplots(figsize=(7.6, 4.4))
         plot(axes, series)
-        if bottom:
-            axes.set_ylim(bottom=bottom)
+        axes.xaxis.set_major_locator(self._every_other)
+        if y in ("bytes per value", "million values per second"):  # where powers of ten alone say little
+            axes.set_yticks(ticks := [0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], [f"{t:g}" for t in ticks])
+            axes.minorticks_off()
+            values = [v for points in series.values() for v in points.values()]
+            axes.set_ylim(min(values) / 1.3, max(values) * 1.3)
         axes.set(xlabel=x, ylabel=y)
         axes.set_title(title, fontsize=11)
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
@@ -582,13 +592,14 @@ class Figures:
         right.set(xlabel="values in the window", ylabel="bytes")
         right.set_title("Local memory, store on disk and in memory", fontsize=10)
         right.legend(fontsize=8)
-        self._save(figure, name, "Sum of integers. Most nodes at any moment of 3000 slides; bytes allocated by Python.")
+        note = "Sum of integers. Left: the most at any moment of the slides. Right: allocated by Python after them; "
+        self._save(figure, name, note + "pages of LMDB's file that the system holds in memory are not in it.")
 
     def _save(self, figure: Any, name: str, note: str) -> None:
         if note:
             figure.text(0.01, 0.005, note, fontsize=7, color="#555555")
         figure.tight_layout(rect=(0, 0.03 if note else 0, 1, 1))
-        figure.savefig(self._folder / f"swag-{name}.png", dpi=110)
+        figure.savefig(self._folder / f"swag-{name}.png", dpi=100)
         self._plt.close(figure)
 
 
@@ -604,12 +615,13 @@ def measure(quick: bool, largest: int) -> dict[str, Any]:
         results[f"latency {kind}"] = latencies(aggregate, 1024, 3_000 if quick else 20_000)
         table(f"Microseconds per slide, {kind} of 1024 values", results[f"latency {kind}"], "{:>10.2f}")
         at = [2**8, 2**12] if quick else [2**8, 1000, 2**12, 5000, 2**14, 2**16]
-        results[f"memory {kind}"] = memory(aggregate, [n for n in at if n <= 2**largest])
+        results[f"memory {kind}"] = memory(aggregate, [n for n in at if quick or n <= 2 ** (largest - 2)])
         table(f"Bytes per value, {kind}, by window size", results[f"memory {kind}"], "{:>10.1f}")
-    for key, top, most in (("bulk", largest, largest), ("bulk part", min(17, largest), min(17, largest) - 1)):
+    tops = (12, 12) if quick else (20, 17)
+    for key, top, most in (("bulk", tops[0], tops[0]), ("bulk part", tops[1], tops[1] - 1)):
         results[key] = bulk_eviction(sw.sum(), 2**top, sorted({2**p for p in (*range(0, most + 1, 2), most)}))
         table(f"Microseconds to evict m of {2**top} values at once, sum, by m", results[key], "{:>10.1f}")
-    at = [2**p for p in range(min(10, largest), largest + 1, 2)]
+    at = [2**p for p in range(10, 15 if quick else 19)]  # up to 2**18: counting bytes is slow
     results["local"] = local_memory(sw.sum(), at, 500 if quick else 3000)
     table("Nodes in local memory, sum, by window size", results["local"]["nodes"])
     table("Nodes in the store", results["local"]["stored"])
@@ -626,13 +638,14 @@ def draw_all(results: dict[str, Any], folder: Path) -> None:
     figures = Figures(folder)
     window, per_second = "values in the window", "slides per second"
     for kind in ("sum", "max"):
+        naive = {many: max(results[f"{many} {kind}"]["Naive"]) for many in ("single", "multi")}
         figures.lines(
             f"single-{kind}",
             f"Throughput, one query, {kind} of integers (SlickDeque Fig. 10/11)",
             results[f"single {kind}"],
             window,
             per_second,
-            f"A slide: one value leaves, one comes, one answer. Naive is stopped at n = {NAIVE_LIMIT['single']}.",
+            f"A slide: one value leaves, one comes, one answer. Naive: up to n = {naive['single']}.",
         )
         figures.lines(
             f"multi-{kind}",
@@ -640,20 +653,20 @@ def draw_all(results: dict[str, Any], folder: Path) -> None:
             results[f"multi {kind}"],
             "values in the window, n",
             per_second,
-            f"A slide: one value leaves, one comes, n answers. Naive is stopped at n = {NAIVE_LIMIT['multi']}.",
+            f"A slide: one value leaves, one comes, n answers. Naive: up to n = {naive['multi']}.",
         )
         figures.boxes(
             f"latency-{kind}",
             f"Latency of a slide, {kind} of 1024 integers (SlickDeque Fig. 14)",
             results[f"latency {kind}"],
-            "Whiskers: fastest and slowest slide (its time is written above). Box: quartiles. Each slide best of 5 runs.",
+            "Whiskers: fastest and slowest slide (its time above). Box: quartiles. Each slide at its best of 5 runs.",
         )
         figures.lines(
             f"memory-{kind}",
             f"Memory, {kind} of integers (SlickDeque Fig. 15)",
             results[f"memory {kind}"],
             window,
-            "bytes per value in the window",
+            "bytes per value",
             "Allocated by Python after the window has slid once around, the values included.",
         )
     for key, name in (("bulk", "bulk"), ("bulk part", "bulk-part")):
@@ -665,6 +678,7 @@ def draw_all(results: dict[str, Any], folder: Path) -> None:
             results[key],
             "values evicted at once" + (", the last point is the whole window" if key == "bulk" else ""),
             "microseconds for the cut and a query",
+            "Median of 3 cuts up to 2**16 values, one cut above; then filled up again. Naive: without the query.",
         )
     if "LogMTA, disk" in results["local"]["nodes"]:
         figures.local("local", results["local"])
@@ -675,14 +689,14 @@ def draw_all(results: dict[str, Any], folder: Path) -> None:
             results["roll"][kind],
             "range: values per window",
             "million values per second",
-            "Windows of all ranges slide over one array of a million values.",
+            "A result at every value of one array, median of 5 runs. numpy views take O(k) each and stop at 2e9 steps.",
         )
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small windows, a minute; for a look, not for a claim")
-    parser.add_argument("--largest", type=int, metavar="P", help="windows up to 2**P values; 20, or 8 with --quick")
+    parser.add_argument("--largest", type=int, metavar="P", help="slide windows up to 2**P; 20, or 8 with --quick")
     parser.add_argument("--draw", action="store_true", help="measure nothing, draw the last results again")
     options = parser.parse_args(arguments)
     folder = QUICK_RESULTS if options.quick else RESULTS
