@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 
 import pyarrow as pa
+from hypothesis import strategies as st
 
 import slicewise as sw
 from slicewise.testing import Oracle
@@ -70,3 +71,33 @@ def assert_same(found: list[list[sw.Result]], expected: list[list[sw.Result]], s
         for a, b in zip(mine, theirs, strict=True):
             for name, value in b.values.items():
                 assert is_same(a.values[name], value, scale), f"epoch {number}: {name} of {a}, expected {value!r}"
+
+
+def rechunked(epochs: list, data: st.DataObject) -> list:
+    """The same rows between the same watermarks, in other chunks."""
+    out = []
+    for chunks, mark in epochs:
+        rest, cut = [row for chunk in chunks for row in chunk], []
+        while rest:
+            size = data.draw(st.integers(1, len(rest)))
+            cut, rest = [*cut, rest[:size]], rest[size:]
+        out.append((cut, mark))
+    return out
+
+
+def assert_same_in_order(workload: sw.Workload, stream: list[dict], data: st.DataObject) -> None:
+    """Every row is its own watermark: the oracle advances after each, the operator by itself."""
+    stream = sorted(stream, key=lambda row: row["t"])
+    epochs = [([[row]], row["t"]) for row in stream] + [([], None)]
+    expected = [r for epoch in run_oracle(workload, epochs)[0] for r in epoch]
+    op = workload.operator(ordered=True, types=TYPES)
+    found: list[sw.Result] = []
+    while stream:
+        if data.draw(st.booleans()):
+            row, *stream = stream
+            found += op.process(row["t"], row)
+        else:
+            size = data.draw(st.integers(1, 5))
+            chunk, stream = stream[:size], stream[size:]
+            found += op.process_batch(columns_of(chunk))
+    assert_same([found + list(op.close())], [expected])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
+from tests.slicing.running import TYPES, assert_same, assert_same_in_order, rechunked, run_operator, run_oracle
 from tests.slicing.strategies import context_windows, mixed_workloads, rows, steps
 
 
@@ -21,20 +23,13 @@ def test_every_epoch_gives_the_oracles_results(workload, epochs, one_by_one):
 @given(mixed_workloads(), steps(), st.data())
 def test_any_chunking_gives_the_same_answers(workload, epochs, data):
     expected = run_operator(workload.operator(types=TYPES), epochs)
-    rechunked = []
-    for chunks, mark in epochs:
-        rest, cut = [row for chunk in chunks for row in chunk], []
-        while rest:
-            size = data.draw(st.integers(1, len(rest)))
-            cut, rest = [*cut, rest[:size]], rest[size:]
-        rechunked.append((cut, mark))
-    assert_same(run_operator(workload.operator(types=TYPES), rechunked), expected)
+    assert_same(run_operator(workload.operator(types=TYPES), rechunked(epochs, data)), expected)
 
 
 @given(mixed_workloads(), steps())
 def test_snapshot_and_restore_at_every_cut_point_changes_nothing(workload, epochs):
     def again(op):
-        return workload.operator(types=TYPES).restore(op.snapshot())
+        return workload.operator(types=TYPES).restore(pickle.loads(pickle.dumps(op.snapshot())))
 
     expected = run_operator(workload.operator(types=TYPES), epochs)
     assert_same(run_operator(workload.operator(types=TYPES), epochs, between=again), expected)
@@ -42,20 +37,7 @@ def test_snapshot_and_restore_at_every_cut_point_changes_nothing(workload, epoch
 
 @given(mixed_workloads(), st.lists(rows(), max_size=25), st.data())
 def test_an_ordered_stream_reports_each_window_as_soon_as_it_ends(workload, stream, data):
-    stream = sorted(stream, key=lambda row: row["t"])
-    epochs = [([[row]], row["t"]) for row in stream] + [([], None)]
-    expected = [r for epoch in run_oracle(workload, epochs)[0] for r in epoch]
-    op = workload.operator(ordered=True, types=TYPES)
-    found = []
-    while stream:
-        if data.draw(st.booleans()):
-            row, *stream = stream
-            found += op.process(row["t"], row)
-        else:
-            size = data.draw(st.integers(1, 5))
-            chunk, stream = stream[:size], stream[size:]
-            found += op.process_batch({name: [row[name] for row in chunk] for name in chunk[0]})
-    assert_same([found + list(op.close())], [expected])
+    assert_same_in_order(workload, stream, data)
 
 
 @given(mixed_workloads(), context_windows(), steps(), st.data())
