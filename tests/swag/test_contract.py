@@ -111,7 +111,7 @@ def agree(window, naive):
         assert is_same(window.query_many(ranges), naive.query_many(ranges), 100)
 
 
-@pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.parametrize("trace", ["steady", *(pytest.param(t, marks=pytest.mark.slow) for t in list(TRACES)[1:])])
 @pytest.mark.parametrize(("algorithm", "name"), PAIRS)
 def test_answers_are_those_of_naive(algorithm, name, trace):
     aggregate, kind = AGGREGATES[name]
