@@ -12,7 +12,7 @@ from slicewise.aggregates.base import Aggregate, Monoid
 from slicewise.amounts import INTEGER, ROWS, TIME, Amount
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
-from slicewise.plan.decisions import Decision, choose_store, keep_tuples, needs_tuples
+from slicewise.plan.decisions import Decision, choose_store, needs_tuples
 from slicewise.results import ResultSchema
 from slicewise.windows import Context, Policy, Session, Window
 from slicewise.workload import Workload
@@ -80,7 +80,6 @@ class Plan:
     gaps: tuple[int, ...]
     context: tuple[Window, ...]
     groups: tuple[Group, ...]
-    keeps_tuples: Decision
     recomputed: tuple[int, ...]
     tuple_types: Mapping[str, pa.DataType]
     column_types: Mapping[str, pa.DataType]
@@ -155,7 +154,6 @@ def plan_for(
         gaps=gaps,
         context=context,
         groups=_groups(workload, aggregates, windows, gaps, context),
-        keeps_tuples=keep_tuples(c),
         recomputed=recomputed,
         tuple_types={name: types[name] for name in workload.columns} if recomputed else {},
         column_types={name: types[name] for name in workload.columns},
