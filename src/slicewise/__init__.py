@@ -1,11 +1,21 @@
 """slicewise: window aggregation on Spark, done right. A window is a run of slices, and a slice is computed once."""
 
+from typing import TYPE_CHECKING
+
 from slicewise import swag, testing
 from slicewise.aggregates import *  # noqa: F403
 from slicewise.aggregates import __all__ as _aggregates
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import rows, units
-from slicewise.errors import AggregateError, DataError, OverflowInWindowError, QueryError, SlicewiseError, StateError
+from slicewise.errors import (
+    AggregateError,
+    DataError,
+    OverflowInWindowError,
+    QueryError,
+    SetupError,
+    SlicewiseError,
+    StateError,
+)
 from slicewise.results import Result, Results
 from slicewise.windows import (
     Evict,
@@ -22,7 +32,24 @@ from slicewise.windows import (
 )
 from slicewise.workload import Query, Workload
 
+if TYPE_CHECKING:
+    from slicewise import spark
+    from slicewise.spark import latest, only
+
 __version__ = "0.1.0"
+
+#: Names that need pyspark, which is imported when the first of them is asked for.
+_ON_SPARK = ("latest", "only", "spark")
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ON_SPARK:
+        raise AttributeError(f"module 'slicewise' has no attribute {name!r}")
+    import importlib
+
+    spark = importlib.import_module("slicewise.spark")
+    return spark if name == "spark" else getattr(spark, name)
+
 
 __all__ = [
     "Aggregate",
@@ -34,6 +61,7 @@ __all__ = [
     "QueryError",
     "Result",
     "Results",
+    "SetupError",
     "SlicewiseError",
     "StateError",
     "Workload",
@@ -41,11 +69,14 @@ __all__ = [
     "cumulative",
     "frames",
     "landmark",
+    "latest",
+    "only",
     "policy",
     "punctuated",
     "rows",
     "session",
     "sliding",
+    "spark",
     "swag",
     "testing",
     "tumbling",

@@ -13,6 +13,7 @@ __all__ = [
     "DataError",
     "OverflowInWindowError",
     "QueryError",
+    "SetupError",
     "SlicewiseError",
     "StateError",
     "did_you_mean",
@@ -49,6 +50,10 @@ class OverflowInWindowError(SlicewiseError, OverflowError):
 
 class StateError(SlicewiseError, ValueError):
     """A snapshot that this workload cannot continue from."""
+
+
+class SetupError(SlicewiseError, RuntimeError):
+    """Something that Spark needs is not here, or not as it must be."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "Result",
     "ResultSchema",
     "Results",
+    "value_column",
 ]
 
 INSERT, UPDATE, RETRACT = 0, 1, 2
@@ -204,11 +205,11 @@ class Results:
         data["change"] = pa.array(np.array(CHANGES, object)[block.change], pa.string())
         data["revision"] = pa.array(block.revision, pa.int32())
         for name, type_ in said.column_types.items():
-            data[name] = _value_column(block, said, name, type_)
+            data[name] = value_column(block, said, name, type_)
         return pa.table(data, schema=schema)
 
 
-def _value_column(block: Block, said: ResultSchema, name: str, type_: pa.DataType) -> pa.Array:
+def value_column(block: Block, said: ResultSchema, name: str, type_: pa.DataType) -> pa.Array:
     """One result column: each query of the block may hold it at another position, or not at all."""
     position = np.array([columns.index(name) if name in columns else -1 for _, columns in said.queries])[block.query]
     places = np.unique(position) if block.values else np.array([-1])

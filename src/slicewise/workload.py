@@ -19,6 +19,8 @@ from slicewise.results import RESERVED
 from slicewise.windows import Window
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from slicewise.slicing.operator import Operator
 
 __all__ = ["Query", "Workload"]
@@ -151,6 +153,19 @@ class Workload:
         from slicewise.plan.explain import explain
 
         return explain(self, ordered=ordered)
+
+    def run(self, df: DataFrame, *, late: str | None = None) -> DataFrame:
+        """The results over a Spark DataFrame: batch in, batch out; streaming in, streaming out.
+
+        Parameters
+        ----------
+        late
+            ``"collect"`` gives back, among the results, the rows that count in no window: late ones, and those whose
+            event time is null. Their ``change`` is ``"late"``, and the column ``late`` holds the row as it came.
+        """
+        from slicewise.spark.running import run
+
+        return run(self, df, late=late)
 
     def operator(self, *, ordered: bool = False, store: str | None = None, types: Any = None) -> Operator:
         """The workload in this process, without Spark.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["INT64_MAX", "INT64_MIN", "add", "fold", "scan", "shrink", "subtract"]
+__all__ = ["INT64_MAX", "INT64_MIN", "add", "fold", "joined", "scan", "shrink", "subtract"]
 
 INT64_MIN = int(np.iinfo(np.int64).min)
 INT64_MAX = int(np.iinfo(np.int64).max)
@@ -64,7 +64,7 @@ def fold(values: np.ndarray, starts: np.ndarray, longest: int, magnitude: int | 
     if _safe(values, longest, magnitude):
         return np.add.reduceat(values, starts)
     high, low = _halves(values)
-    return _joined(np.add.reduceat(high, starts), np.add.reduceat(low, starts))
+    return joined(np.add.reduceat(high, starts), np.add.reduceat(low, starts))
 
 
 def scan(values: np.ndarray) -> np.ndarray:
@@ -78,7 +78,7 @@ def scan(values: np.ndarray) -> np.ndarray:
     if _safe(values, len(values), None):
         return np.cumsum(values)
     high, low = _halves(values)
-    return _joined(np.cumsum(high), np.cumsum(low))
+    return joined(np.cumsum(high), np.cumsum(low))
 
 
 def _safe(values: np.ndarray, terms: int, magnitude: int | None) -> bool:
@@ -92,7 +92,12 @@ def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values >> 32, values & 0xFFFFFFFF
 
 
-def _joined(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+def joined(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """``high * 2**32 + low``, exactly: the sum of numbers from the sums of their halves.
+
+    >>> joined(np.array([1]), np.array([2**33 + 5]))
+    array([12884901893])
+    """
     high, low = high + (low >> 32), low & 0xFFFFFFFF
     if high.min(initial=0) >= -(2**31) and high.max(initial=0) < 2**31:
         return (high << 32) | low

@@ -139,6 +139,12 @@ class Engine:
                 self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
         self.latest = max(self.latest, int(times.max()))
 
+    def insert_slices(self, slices: Slices) -> None:
+        """Let in slices that were cut elsewhere, at the edges of this plan; in any order."""
+        if len(slices):
+            self._pieces.append(slices)
+            self.latest = max(self.latest, int(slices.last.max()))
+
     def next_due(self) -> int:
         """The first event time at which a row would let some window be reported; for ordered streams."""
         if self.tracks:

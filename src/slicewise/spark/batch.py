@@ -1,0 +1,129 @@
+"""Batch: a workload on a DataFrame. Each query takes its route; the results of all come out as one DataFrame."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial, reduce
+
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from slicewise.plan.plan import is_periodic, plan_for
+from slicewise.plan.routes import ROWS, SLICES, is_one_tumbling, route_of
+from slicewise.results import ResultSchema
+from slicewise.slicing.edges import Edges
+from slicewise.slicing.periodic import PeriodicWindows
+from slicewise.spark.cells import cell_of
+from slicewise.spark.composing import Composer
+from slicewise.spark.output import Output, check_known_types, describe
+from slicewise.spark.partials import Shelf, partials_of, plain_function
+from slicewise.spark.rows import KEY, RowRunner
+from slicewise.spark.source import TIME, Source, column
+from slicewise.windows import Session, Sliding
+from slicewise.workload import Workload
+
+__all__ = ["run_batch"]
+
+CELL = "cell"
+
+
+def run_batch(source: Source) -> DataFrame:
+    """The results of a workload over a batch DataFrame."""
+    workload = source.workload
+    schema = plan_for(workload, source.types, time_type=source.time_type).schema
+    check_known_types(schema)
+    routes: dict[str, list[str]] = {}
+    for query in workload.queries:
+        routes.setdefault(route_of(query, source.types).choice, []).append(query.name)
+    ways = {SLICES: _by_slices, ROWS: _by_rows}
+    parts = [ways[route](_restricted(source, names)) for route, names in sorted(routes.items())]
+    if len(parts) == 1:
+        return parts[0]
+    together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+    named = {"query": F.col("query").alias("query", metadata=describe(schema))}
+    return together.select(*(named.get(name, column(name)) for name in schema.arrow().names))
+
+
+def _restricted(source: Source, names: list[str]) -> Source:
+    """The source for some of the queries only."""
+    workload = source.workload
+    kept = workload._with(tuple(q for q in workload.queries if q.name in names))
+    return dataclasses.replace(source, workload=kept)
+
+
+def _complete(workload: Workload, **changes: object) -> Workload:
+    """The workload when all rows are there: nobody waits, nothing is corrected."""
+    return dataclasses.replace(workload, watermark=0, lateness=0, **changes)  # type: ignore[arg-type]
+
+
+# Slices: the JVM slices, NumPy composes
+
+
+def _by_slices(source: Source) -> DataFrame:
+    workload = _complete(source.workload, order=())
+    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type)
+    plan = make_plan()
+    edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
+    rows = source.projected().where(F.col(TIME).isNotNull()).withColumn(CELL, cell_of(F.col(TIME), edges))
+    output = Output(plan.schema, spans=False)
+    if is_one_tumbling(workload):
+        functions = [plain_function(a, source) for a in workload.queries[0].aggregates.values()]
+        if all(f is not None for f in functions):
+            return _one_tumbling(source, rows, functions, plan.schema)  # type: ignore[arg-type]
+    shelf = Shelf()
+    first = last = CELL
+    if plan.gaps or len(edges.points):
+        first, last = (shelf.column(n, f(TIME)) for n, f in (("first", F.min), ("last", F.max)))
+    readers = tuple(partials_of(monoid, source, shelf) for monoid in plan.monoids)
+    place = [*source.key_names, CELL]
+    sliced = rows.groupBy(*place).agg(*(e.alias(n) for n, e in shelf.expressions.items()))
+    if shelf.after:
+        sliced = sliced.select(*sliced.columns, *(e.alias(n) for n, e in shelf.after.items()))
+    sliced = sliced.select(*place, *shelf.sent)
+    sliced = sliced.repartition(*source.key_names) if source.key_names else sliced.repartition(1)
+    composer = Composer(make_plan, output, readers, first, last)
+    return output.shown(sliced.mapInArrow(composer.__call__, output.spark()))
+
+
+def _one_tumbling(source: Source, rows: DataFrame, functions: list[Expression], schema: ResultSchema) -> DataFrame:
+    """Each window is one slice: Spark's own functions compute it, and nothing is left to compose."""
+    query = source.workload.queries[0]
+    assert isinstance(query.window, Sliding)
+    values = {name: f"v{i}" for i, name in enumerate(query.aggregates)}
+    found = rows.groupBy(*source.key_names, CELL).agg(
+        *(f.alias(name) for f, name in zip(functions, values.values(), strict=True))
+    )
+    end = F.col(CELL) + F.lit(int(query.window.length.size))
+    bounds = [_instant(F.col(CELL), schema).alias("start"), _instant(end, schema).alias("end")]
+    found = found.select(*source.key_names, F.lit(0).alias("query"), *bounds, *values.values())
+    return Output(schema, spans=False).shown(found)
+
+
+def _instant(at: Expression, schema: ResultSchema) -> Expression:
+    """An event time inside, as the user sees it."""
+    if not pa.types.is_timestamp(schema.time_type):
+        return at
+    if schema.time_type.tz:
+        return F.timestamp_micros(at)
+    seconds = (at.cast("decimal(20, 0)") / F.lit(1_000_000)).cast("decimal(18, 6)")
+    return F.expr("TIMESTAMP_NTZ '1970-01-01'") + F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), seconds)
+
+
+# Rows: the engine takes them
+
+
+def _by_rows(source: Source) -> DataFrame:
+    workload = _complete(source.workload, keys=(KEY,))
+    schema = plan_for(source.workload, source.types, time_type=source.time_type).schema
+    spans = not all(is_periodic(q.window) or isinstance(q.window, Session) for q in workload.queries)
+    output = Output(schema, spans)
+    rows = source.projected().where(F.col(TIME).isNotNull())
+    rows = rows.repartition(*source.key_names) if source.key_names else rows.repartition(1)
+    # Rows of equal time: by the order columns, then by what they hold, so that the answer never depends on chance.
+    ties = [c for c in workload.columns if c not in workload.order and not pa.types.is_map(source.types[c])]
+    rows = rows.sortWithinPartitions(*source.key_names, TIME, *map(source.inside, (*workload.order, *ties)))
+    types = {**{c: source.types[c] for c in workload.columns}, KEY: pa.int64()}
+    runner = RowRunner(workload, types, output)
+    return output.shown(rows.mapInArrow(runner.__call__, output.spark()))

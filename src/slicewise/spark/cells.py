@@ -1,0 +1,70 @@
+"""Cells: the slice that a row belongs to, as a column expression, so that rows are sliced inside the JVM."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from slicewise.plan.decisions import Decision
+from slicewise.plan.grids import Progression
+from slicewise.slicing.edges import Edges
+from slicewise.slicing.periodic import NEVER
+
+__all__ = ["cell_of", "choose_cells"]
+
+#: Arithmetic on more edges than this costs a row more than looking them up in NumPy.
+MANY = 16
+#: How many times more slices one grid may have than its edges would need, for saving the other grids' arithmetic.
+FINER = 4
+
+
+def choose_cells(edges: Edges) -> Decision:
+    """How a row finds its slice: ``"panes"``, ``"edges"`` or ``"lookup"``."""
+    progressions, points = edges.cut.progressions, len(edges.points)
+    if not points and (len(progressions) == 1 or _common(progressions) is not None):
+        return Decision("panes", "all edges lie on one grid: a remainder per row")
+    if len(progressions) + points <= MANY:
+        what = f"{len(progressions)} grids" + (f" and {points} fixed points" if points else "")
+        return Decision("edges", f"the last edge before the row, of {what}")
+    return Decision("lookup", f"{len(progressions) + points} grids: the row's edge is looked up in NumPy")
+
+
+def cell_of(time: Column, edges: Edges) -> Column:
+    """The start of the slice that a row at ``time`` belongs to; null where ``time`` is."""
+    progressions, points = edges.cut.progressions, edges.points.tolist()
+    choice = choose_cells(edges).choice
+    if choice == "lookup":
+        return _looked_up(time, edges)
+    if choice == "panes":
+        return _floor(time, progressions[0] if len(progressions) == 1 else _common(progressions))  # type: ignore
+    floors = [_floor(time, p) for p in progressions]
+    floors += [F.when(time >= p, F.lit(p)).otherwise(F.lit(-NEVER)) for p in points]
+    cell = floors[0] if len(floors) == 1 else F.greatest(*floors)
+    return F.when(time.isNotNull(), cell)
+
+
+def _floor(time: Column, p: Progression) -> Column:
+    shifted = time - F.lit(p.phase) if p.phase else time
+    return time - F.pmod(shifted, F.lit(p.step))
+
+
+def _common(progressions: list[Progression]) -> Progression | None:
+    """The grid that holds all others, unless it is much finer than they are together."""
+    origin = progressions[0].phase
+    step = reduce(math.gcd, [p.step for p in progressions] + [p.phase - origin for p in progressions])
+    edges_per_unit = sum(1 / p.step for p in progressions)
+    return Progression(step, origin % step) if 1 / step <= FINER * edges_per_unit else None
+
+
+def _looked_up(time: Column, edges: Edges) -> Column:
+    cut = edges.cut
+
+    def floor(times: pa.Array) -> pa.Array:
+        known = times.fill_null(0).to_numpy(zero_copy_only=False)
+        return pa.array(cut.floor(known), mask=times.is_null().to_numpy(zero_copy_only=False))
+
+    return F.arrow_udf(floor, "long")(time)  # type: ignore[call-overload]

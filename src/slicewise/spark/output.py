@@ -1,0 +1,123 @@
+"""Output: results on their way from Python into the JVM, and the columns that the user sees.
+
+Python sends what only it knows (keys, the query's number, bounds, values); names, marks and structs that are the same
+for every row are added by the JVM, where a constant costs nothing and a column that nobody asks for is never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from slicewise.errors import AggregateError
+from slicewise.results import OPEN_END, Block, ResultSchema, value_column
+from slicewise.spark.source import key_name
+from slicewise.spark.types import spark_type
+
+__all__ = ["Output", "check_known_types", "columns_of_queries", "describe"]
+
+SPAN = T.StructType([T.StructField("start", T.DoubleType()), T.StructField("end", T.DoubleType())])
+
+
+#: Where the metadata of the ``query`` column says which result columns each query has.
+METADATA = "slicewise.queries"
+
+
+def describe(schema: ResultSchema) -> dict[str, dict[str, list[str]]]:
+    """What the ``query`` column knows about itself; it is kept on the way through Parquet and Delta."""
+    return {METADATA: {name: list(columns) for name, columns in schema.queries}}
+
+
+def columns_of_queries(results: DataFrame) -> dict[str, list[str]]:
+    """The result columns of each query, as far as the results still know."""
+    return results.schema["query"].metadata.get(METADATA, {})
+
+
+def check_known_types(schema: ResultSchema) -> None:
+    """Spark must know the types of all columns in advance."""
+    for name, type_ in schema.column_types.items():
+        if pa.types.is_null(type_):
+            raise AggregateError(
+                f"Spark must know the type of {name!r} in advance; say it: sw.aggregate(..., result='double')"
+            )
+
+
+@dataclass(frozen=True)
+class Output:
+    """How results of one schema travel. ``spans`` says whether any window is on a measure other than time."""
+
+    schema: ResultSchema
+    spans: bool
+
+    def arrow(self) -> pa.Schema:
+        """What Python sends."""
+        said = self.schema
+        keys = [(key_name(i), type_) for i, type_ in enumerate(said.key_types)]
+        bounds = [("query", pa.int32()), ("start", said.time_type), ("end", said.time_type)]
+        spans = [("span_start", pa.float64()), ("span_end", pa.float64())] if self.spans else []
+        values = [(f"v{i}", type_) for i, type_ in enumerate(said.column_types.values())]
+        return pa.schema([*keys, *bounds, *spans, *values])
+
+    def spark(self) -> T.StructType:
+        """The same, in Spark's types."""
+        return T.StructType([T.StructField(f.name, spark_type(f.type)) for f in self.arrow()])
+
+    def batch(self, block: Block, keys: Sequence[pa.Array]) -> pa.RecordBatch:
+        """A block of results as a record batch, with these key columns."""
+        said, schema = self.schema, self.arrow()
+        first, last = (block.start, block.end) if block.times is None else block.times
+        arrays = [_as(key, type_) for key, type_ in zip(keys, said.key_types, strict=True)]
+        arrays.append(pa.array(block.query.astype(np.int32)))
+        arrays += [_bounds(b, said.time_type) for b in (first, last)]
+        if self.spans:
+            arrays += [_span(b, block) for b in (block.start, block.end)]
+        arrays += [value_column(block, said, name, type_) for name, type_ in said.column_types.items()]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def shown(self, sent: DataFrame) -> DataFrame:
+        """The result columns of the user, from what Python sent; in batch every row is new."""
+        span = F.lit(None).cast(SPAN)
+        if self.spans:
+            both = F.struct(F.col("span_start").alias("start"), F.col("span_end").alias("end"))
+            span = F.when(F.col("span_start").isNotNull(), both).otherwise(span)
+        return sent.select(
+            *self.keys(),
+            _named([name for name, _ in self.schema.queries]).alias("query", metadata=describe(self.schema)),
+            F.struct(F.col("start"), F.col("end")).alias("window"),
+            span.alias("span"),
+            F.lit("insert").alias("change"),
+            F.lit(0).alias("revision"),
+            *(F.col(f"v{i}").alias(name) for i, name in enumerate(self.schema.column_types)),
+        )
+
+    def keys(self) -> list[Expression]:
+        """The key columns under the user's names."""
+        return [F.col(key_name(i)).alias(name) for i, name in enumerate(self.schema.key_names)]
+
+
+def _named(names: list[str]) -> Expression:
+    if len(names) == 1:
+        return F.lit(names[0])
+    return F.get(F.array(*(F.lit(name) for name in names)), F.col("query"))
+
+
+def _as(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    return array if array.type == type_ else array.cast(type_)
+
+
+def _bounds(bounds: np.ndarray, type_: pa.DataType) -> pa.Array:
+    open_ended = bounds == OPEN_END
+    return pa.array(bounds, mask=open_ended if open_ended.any() else None).cast(type_)
+
+
+def _span(bounds: np.ndarray, block: Block) -> pa.Array:
+    if block.times is None:
+        return pa.nulls(len(bounds), pa.float64())
+    return pa.array(bounds, mask=bounds == OPEN_END).cast(pa.float64())

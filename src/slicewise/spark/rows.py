@@ -1,0 +1,125 @@
+"""Rows: the engine on the rows themselves, for what the JVM cannot slice.
+
+A partition holds all rows of its keys, sorted by key and event time. Rows of whole keys are taken together, many keys
+in one call; a key with more rows than that is taken piece by piece, the watermark following its rows, so that memory
+follows the state of the workload and not the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.results import Results
+from slicewise.slicing.operator import Operator
+from slicewise.spark.composing import number_keys, sent
+from slicewise.spark.output import Output
+from slicewise.spark.source import TIME, key_name, value_name
+from slicewise.workload import Workload
+
+__all__ = ["RowRunner"]
+
+#: How many rows are taken at once.
+CHUNK = 200_000
+#: The one key column inside: the number of the user's key.
+KEY = "\0key"
+
+
+@dataclass(frozen=True)
+class RowRunner:
+    """The function that Spark calls for each partition of sorted rows.
+
+    ``workload`` is the user's, with the keys replaced by a number, and ``types`` are those of its columns.
+    """
+
+    workload: Workload
+    types: Mapping[str, pa.DataType]
+    output: Output
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        going = _Going(self)
+        for table in _chunks(batches):
+            yield from going.take(table)
+        yield from going.finish()
+
+    def operator(self) -> Operator:
+        """A fresh operator of the workload."""
+        return self.workload.operator(types=self.types)
+
+
+class _Going:
+    """One partition on its way: the operator of the key that is not finished yet, and that key."""
+
+    def __init__(self, runner: RowRunner) -> None:
+        self.runner = runner
+        self.operator: Operator | None = None
+        self.keys: list[pa.Array] = []
+        self.columns = runner.workload.columns
+
+    def take(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Take rows; all keys but the last are known to be complete."""
+        keys = [table.column(key_name(i)).combine_chunks() for i in range(len(self.runner.output.schema.key_types))]
+        numbers, firsts = number_keys(keys, table.num_rows)
+        changes = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+        at = 0
+        if self.operator is not None and not self._continues(keys):
+            yield from self.finish()
+        if self.operator is not None:
+            at = int(changes[0]) if len(changes) else table.num_rows
+            yield from self._feed(table.slice(0, at), np.zeros(at, np.int64))
+            if at == table.num_rows:
+                return
+            yield from self.finish()
+        last = int(changes[-1]) if len(changes) else 0
+        if at < last:
+            self._begin([k.take(pa.array(firsts)) for k in keys])
+            yield from self._feed(table.slice(at, last - at), numbers[at:last], advance=False)
+            yield from self.finish()
+        rest = max(at, last)
+        self._begin([k.slice(rest, 1) for k in keys])
+        yield from self._feed(table.slice(rest), np.zeros(table.num_rows - rest, np.int64))
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """No more rows come for these keys."""
+        if self.operator is not None:
+            yield from self._sent(self.operator.close())
+            self.operator = None
+
+    def _begin(self, keys: list[pa.Array]) -> None:
+        self.operator, self.keys = self.runner.operator(), keys
+
+    def _continues(self, keys: list[pa.Array]) -> bool:
+        """Whether the first row belongs to the key that is not finished."""
+        both = [pa.concat_arrays([mine.slice(0, 1), k.slice(0, 1)]) for mine, k in zip(self.keys, keys, strict=True)]
+        numbers, _ = number_keys(both, 2)
+        return bool(numbers[0] == numbers[1])
+
+    def _feed(self, table: pa.Table, numbers: np.ndarray, *, advance: bool = True) -> Iterator[pa.RecordBatch]:
+        assert self.operator is not None
+        times = table.column(TIME).to_numpy()
+        rows = {self.runner.workload.time: times, KEY: numbers}
+        rows |= {name: table.column(value_name(i)) for i, name in enumerate(self.columns)}
+        yield from self._sent(self.operator.process_batch(rows))
+        if advance:
+            # Rows of one key come in order: none that comes now is older than the last.
+            yield from self._sent(self.operator.advance(int(times[-1])))
+
+    def _sent(self, results: Results) -> Iterator[pa.RecordBatch]:
+        for block in results.blocks:
+            yield from sent(block, self.keys, self.runner.output)
+
+
+def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches put together until there are enough rows."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+        if sum(b.num_rows for b in waiting) >= CHUNK:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)

@@ -1,0 +1,93 @@
+"""Session: a local SparkSession for those who have none, and what must be there before one can start."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from slicewise.errors import SetupError
+
+__all__ = ["check_java", "java_version", "local_session"]
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+OLDEST_JAVA = 17
+
+
+def local_session(
+    app_name: str = "slicewise",
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    packages: Sequence[str] = (),
+) -> SparkSession:
+    """A SparkSession on this machine, set up for slicewise.
+
+    Workers run this very Python, state is kept in RocksDB, there are as many shuffle partitions as cores, and logs are
+    quiet. If there is a session already, that one is given back as it is: what its owner configured is never touched.
+
+    Parameters
+    ----------
+    master
+        ``"local[*]"`` by default.
+    conf
+        Further settings; they win over ours.
+    packages
+        Maven coordinates, as ``spark-submit --packages`` takes them.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    cores = os.cpu_count() or 2
+    settings = {
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.memory": "2g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+    if packages:
+        settings["spark.jars.packages"] = ",".join(packages)
+    builder = SparkSession.builder.appName(app_name).master(master or "local[*]")
+    for name, value in {**settings, **(conf or {})}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def java_version() -> int | None:
+    """The major version of the Java that Spark would start; None when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        return None
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    return int(found.group(1)) if found else None
+
+
+def check_java() -> None:
+    """Refuse to go on without a Java that Spark runs on."""
+    version = java_version()
+    if version is None:
+        raise SetupError(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and there is none; install a JDK (Debian: apt install "
+            "openjdk-17-jre-headless; macOS: brew install openjdk@17) or set JAVA_HOME"
+        )
+    if version < OLDEST_JAVA:
+        raise SetupError(f"Spark needs Java {OLDEST_JAVA} or newer; got {version}; set JAVA_HOME to a newer one")

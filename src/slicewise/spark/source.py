@@ -1,0 +1,151 @@
+"""Source: the user's DataFrame as a workload reads it. What is wrong is found here, before Spark starts a job.
+
+Inside, columns go by names of our own (``t``, ``k0``, ``c0``, ...), so that whatever the user calls his columns, dots,
+spaces and all, is said once on the way in and once on the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from slicewise.amounts import INTEGER
+from slicewise.errors import DataError, did_you_mean
+from slicewise.slicing.intake import LARGEST_TIME
+from slicewise.spark.types import arrow_type
+from slicewise.workload import Workload
+
+__all__ = ["Source", "column", "key_name", "value_name"]
+
+TIME = "t"
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+def column(name: str) -> Column:
+    """A column by its name, taken literally."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def key_name(i: int) -> str:
+    """What the ``i``-th key column is called inside."""
+    return f"k{i}"
+
+
+def value_name(i: int) -> str:
+    """What the ``i``-th column that the workload reads is called inside."""
+    return f"c{i}"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A DataFrame that has what a workload reads.
+
+    Attributes
+    ----------
+    types
+        The Arrow types of the columns that the workload reads, keys included.
+    time_type
+        The Arrow type of window bounds.
+    nullable
+        The columns that may hold nulls.
+    """
+
+    workload: Workload
+    frame: DataFrame
+    types: Mapping[str, pa.DataType]
+    time_type: pa.DataType
+    nullable: frozenset[str]
+
+    @classmethod
+    def of(cls, workload: Workload, frame: Any) -> Source:
+        """Check that a DataFrame fits a workload."""
+        if not hasattr(frame, "schema") or not hasattr(frame, "isStreaming"):
+            raise DataError(f"`run` takes a Spark DataFrame; got {type(frame).__name__}; in process, use operator()")
+        fields = _fields(frame)
+        wanted = (workload.time, *workload.keys, *workload.columns)
+        for name in wanted:
+            if name not in fields:
+                raise DataError(f"there is no column {name!r} in the DataFrame; {did_you_mean(name, fields)}")
+            if len(fields[name]) > 1:
+                raise DataError(f"the DataFrame has the column {name!r} twice; rename one of them")
+        one = {name: fields[name][0] for name in wanted}
+        for name in workload.keys:
+            if _holds_map(one[name].dataType):
+                raise DataError(
+                    f"key column {name!r} is of type {one[name].dataType.simpleString()}, and maps cannot be compared; "
+                    "use one of its entries as the key"
+                )
+        return cls(
+            workload,
+            frame,
+            {name: arrow_type(one[name].dataType, name) for name in (*workload.keys, *workload.columns)},
+            _bounds_type(one[workload.time], workload),
+            frozenset(name for name, field in one.items() if field.nullable),
+        )
+
+    @property
+    def event_time(self) -> Column:
+        """Event time as a 64-bit integer; null where it is null, or so far away that no window lies around it."""
+        said = column(self.workload.time)
+        type_ = self.frame.select(said).schema[0].dataType
+        if isinstance(type_, T.DateType):
+            said = said.cast("timestamp")  # as Spark's own window() does
+        if not isinstance(type_, _INTEGERS):
+            return F.unix_micros(said)
+        if isinstance(type_, T.LongType):
+            return F.when(said.between(-LARGEST_TIME, LARGEST_TIME), said)
+        return said.cast("long")
+
+    def projected(self, *more: Column) -> DataFrame:
+        """The input in our own names: event time, keys, and what the workload reads."""
+        w = self.workload
+        keys = [column(name).alias(key_name(i)) for i, name in enumerate(w.keys)]
+        values = [column(name).alias(value_name(i)) for i, name in enumerate(w.columns)]
+        return self.frame.select(self.event_time.alias(TIME), *keys, *values, *more)
+
+    def inside(self, name: str) -> Column:
+        """A column that the workload reads, in the projected input."""
+        return F.col(value_name(self.workload.columns.index(name)))
+
+    @property
+    def key_names(self) -> list[str]:
+        """The key columns in the projected input."""
+        return [key_name(i) for i in range(len(self.workload.keys))]
+
+
+def _fields(frame: DataFrame) -> dict[str, list[T.StructField]]:
+    found: dict[str, list[T.StructField]] = {}
+    for field in frame.schema.fields:
+        found.setdefault(field.name, []).append(field)
+    return found
+
+
+def _holds_map(type_: T.DataType) -> bool:
+    if isinstance(type_, T.MapType):
+        return True
+    if isinstance(type_, T.ArrayType):
+        return _holds_map(type_.elementType)
+    return isinstance(type_, T.StructType) and any(_holds_map(f.dataType) for f in type_.fields)
+
+
+def _bounds_type(field: T.StructField, workload: Workload) -> pa.DataType:
+    type_, name = field.dataType, workload.time
+    if isinstance(type_, (T.TimestampType, T.TimestampNTZType, T.DateType)):
+        if workload.time_measure == INTEGER:
+            raise DataError(
+                f"the time column {name!r} holds {type_.simpleString()}, but the windows are given in plain integers; "
+                "give them as durations, such as '10 seconds'"
+            )
+        return pa.timestamp("us") if isinstance(type_, T.TimestampNTZType) else pa.timestamp("us", "UTC")
+    if isinstance(type_, _INTEGERS):
+        return pa.int64() if workload.time_measure == INTEGER else pa.timestamp("us")
+    raise DataError(
+        f"the time column {name!r} must hold timestamps, dates or integers; got {type_.simpleString()}; cast it first: "
+        f"df.withColumn({name!r}, F.to_timestamp({name!r}))"
+    )

@@ -1,0 +1,76 @@
+"""Types: Spark's and Arrow's, each in terms of the other. Arrow's are what the engine knows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from slicewise.errors import DataError
+
+__all__ = ["arrow_type", "spark_type"]
+
+_SAME: tuple[tuple[T.DataType, pa.DataType], ...] = (
+    (T.BooleanType(), pa.bool_()),
+    (T.ByteType(), pa.int8()),
+    (T.ShortType(), pa.int16()),
+    (T.IntegerType(), pa.int32()),
+    (T.LongType(), pa.int64()),
+    (T.FloatType(), pa.float32()),
+    (T.DoubleType(), pa.float64()),
+    (T.StringType(), pa.string()),
+    (T.BinaryType(), pa.binary()),
+    (T.DateType(), pa.date32()),
+    (T.TimestampType(), pa.timestamp("us", "UTC")),
+    (T.TimestampNTZType(), pa.timestamp("us")),
+    (T.DayTimeIntervalType(), pa.duration("us")),
+    (T.NullType(), pa.null()),
+)
+
+
+def arrow_type(type_: T.DataType, column: str) -> pa.DataType:
+    """The Arrow type of a column; ``column`` is its name, for the error.
+
+    >>> arrow_type(T.StructType().add("a", T.LongType()), "s")
+    StructType(struct<a: int64>)
+    """
+    for spark, arrow in _SAME:
+        if type(type_) is type(spark):
+            return arrow
+    if isinstance(type_, T.DecimalType):
+        return pa.decimal128(type_.precision, type_.scale)
+    if isinstance(type_, (T.CharType, T.VarcharType)):
+        return pa.string()
+    if isinstance(type_, T.ArrayType):
+        return pa.list_(arrow_type(type_.elementType, column))
+    if isinstance(type_, T.StructType):
+        return pa.struct([(f.name, arrow_type(f.dataType, column)) for f in type_.fields])
+    if isinstance(type_, T.MapType):
+        return pa.map_(arrow_type(type_.keyType, column), arrow_type(type_.valueType, column))
+    raise DataError(f"column {column!r} is of type {type_.simpleString()}, which slicewise cannot read; cast it first")
+
+
+def spark_type(type_: pa.DataType) -> T.DataType:
+    """The Spark type of a result.
+
+    >>> spark_type(pa.list_(pa.float64())).simpleString()
+    'array<double>'
+    """
+    for spark, arrow in _SAME:
+        if arrow == type_:
+            return spark
+    t = pa.types
+    if t.is_decimal(type_):
+        return T.DecimalType(type_.precision, type_.scale)
+    if t.is_timestamp(type_):
+        return T.TimestampType() if type_.tz else T.TimestampNTZType()
+    if t.is_list(type_) or t.is_large_list(type_):
+        return T.ArrayType(spark_type(type_.value_type))
+    if t.is_struct(type_):
+        return T.StructType([T.StructField(f.name, spark_type(f.type)) for f in type_])
+    if t.is_map(type_):
+        return T.MapType(spark_type(type_.key_type), spark_type(type_.item_type))
+    if t.is_large_string(type_):
+        return T.StringType()
+    if t.is_large_binary(type_):
+        return T.BinaryType()
+    raise DataError(f"Spark has no type for {type_}; give the aggregate another `result`")

@@ -1,0 +1,87 @@
+"""Batch: the same workload on a DataFrame and in process."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as F
+
+import slicewise as sw
+from tests.spark.running import compare, in_process, on_spark
+
+
+@pytest.fixture(scope="module")
+def rows(spark):
+    n = F.col("id")
+    return spark.range(3000).select(
+        F.timestamp_micros(n * 37_000 - 3_000_000).alias("ts"),
+        (n % 3).alias("my key"),
+        F.when(n % 11 > 0, n * 7 % 13 - 3).alias("v"),
+        F.when(n % 5 > 0, (n * 31 % 17).cast("double") / 3).alias("x"),
+        n.cast("string").alias("a.b"),
+    )
+
+
+BASE = sw.Workload(time="ts", keys=["my key"])
+NUMERIC = {
+    "n": sw.count(),
+    "nv": sw.count("v"),
+    "total": sw.sum("v"),
+    "mean": sw.avg("v"),
+    "least": sw.min("v"),
+    "most": sw.max("v"),
+    "spread": sw.range_("v"),
+    "product": sw.product("x"),
+    "geometric": sw.geometric_mean("x"),
+    "deviation": sw.stddev("x"),
+    "deviation_pop": sw.stddev_pop("x"),
+    "var": sw.variance("v"),
+    "var_all": sw.var_pop("x"),
+    "most_often": sw.max_count("v"),
+    "least_often": sw.min_count("v"),
+}
+PICKS = {
+    "opening": sw.first("a.b"),
+    "closing": sw.last("v"),
+    "best": sw.max_by("a.b", "x"),
+    "worst": sw.min_by("a.b", "x"),
+    "highest": sw.max("a.b"),
+    "chart": sw.m4("x"),
+}
+GATHERED = {
+    "middle": sw.median("x"),
+    "ninth": sw.percentile("v", 0.9),
+    "all": sw.collect_list("v"),
+    "text": sw.concat("a.b"),
+}
+WINDOWS = {
+    "tumbling": sw.tumbling("1 second"),
+    "sliding": sw.sliding("10 seconds", every="3 seconds", offset="1 second"),
+    "cumulative": sw.cumulative("1 minute", every="10 seconds"),
+    "landmark": sw.landmark(every="20 seconds", since="1970-01-01 00:00:10"),
+    "between": sw.between("1970-01-01 00:00:10", "1970-01-01 00:00:20"),
+    "session": sw.session("110 milliseconds"),
+    "rows": sw.sliding(sw.rows(100), every=sw.rows(30)),
+    "last ten": sw.sliding(sw.rows(10), every="5 seconds"),
+    "last five": sw.sliding("5 seconds", every=sw.rows(10)),
+    "punctuated": sw.punctuated("v = 3"),
+    "frames": sw.frames("v > 0", min_rows=2),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("aggregates", [NUMERIC, PICKS, GATHERED], ids=["numeric", "picks", "gathered"])
+def test_every_window_with_every_aggregate_is_as_in_process(rows, window, aggregates):
+    workload = BASE.query(window, WINDOWS[window], **aggregates)
+    compare(on_spark(workload, rows), in_process(workload, rows), ["my key"])
+
+
+def test_all_windows_in_one_workload_are_as_in_process(rows):
+    workload = BASE
+    for name, window in WINDOWS.items():
+        workload = workload.query(name, window, n=sw.count(), mean=sw.avg("x"))
+    compare(on_spark(workload, rows), in_process(workload, rows), ["my key"])
+
+
+def test_without_keys_there_is_one_partition_for_all(rows):
+    workload = sw.Workload(time="ts").query("q", sw.sliding("10 seconds", every="1 second"), total=sw.sum("v"))
+    compare(on_spark(workload, rows), in_process(workload, rows), [])
