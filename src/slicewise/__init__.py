@@ -34,12 +34,12 @@ from slicewise.workload import Query, Workload
 
 if TYPE_CHECKING:
     from slicewise import spark
-    from slicewise.spark import latest, only
+    from slicewise.spark import inspect, latest, only
 
 __version__ = "0.1.0"
 
 #: Names that need pyspark, which is imported when the first of them is asked for.
-_ON_SPARK = ("latest", "only", "spark")
+_ON_SPARK = ("inspect", "latest", "only", "spark")
 
 
 def __getattr__(name: str) -> object:
@@ -68,6 +68,7 @@ __all__ = [
     "between",
     "cumulative",
     "frames",
+    "inspect",
     "landmark",
     "latest",
     "only",

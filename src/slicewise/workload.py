@@ -131,8 +131,12 @@ class Workload:
         return self._with(tuple(q for q in self.queries if q.name != name))
 
     def _with(self, queries: tuple[Query, ...]) -> Workload:
-        watermark, lateness = (Amount(n, self.time_measure) for n in (self.watermark, self.lateness))
-        return dataclasses.replace(self, queries=queries, watermark=watermark, lateness=lateness)
+        return self._waiting(self.watermark, self.lateness, queries=queries)
+
+    def _waiting(self, watermark: int, lateness: int, **changes: Any) -> Workload:
+        """The same workload, waiting and correcting for so long, in its own units of event time."""
+        amounts = {n: Amount(x, self.time_measure) for n, x in (("watermark", watermark), ("lateness", lateness))}
+        return dataclasses.replace(self, **amounts, **changes)
 
     def named(self, name: str) -> Query:
         """The query of this name."""
@@ -154,7 +158,15 @@ class Workload:
 
         return explain(self, ordered=ordered)
 
-    def run(self, df: DataFrame, *, late: str | None = None) -> DataFrame:
+    def run(
+        self,
+        df: DataFrame,
+        *,
+        late: str | None = None,
+        emit: str = "complete",
+        idle: str | None = None,
+        bad: str | None = None,
+    ) -> DataFrame:
         """The results over a Spark DataFrame: batch in, batch out; streaming in, streaming out.
 
         Parameters
@@ -162,10 +174,18 @@ class Workload:
         late
             ``"collect"`` gives back, among the results, the rows that count in no window: late ones, and those whose
             event time is null. Their ``change`` is ``"late"``, and the column ``late`` holds the row as it came.
+        emit
+            When a stream reports a window: ``"complete"``, or also at every micro-batch that changed it: ``"changes"``.
+        idle
+            How long a stream must be silent for its watermark to follow the clock, such as ``"30 seconds"``; by
+            default it waits for rows.
+        bad
+            ``"fail"`` stops at a row without a usable event time, and shows it.
         """
         from slicewise.spark.running import run
+        from slicewise.spark.streaming.stream import StreamOptions
 
-        return run(self, df, late=late)
+        return run(self, df, StreamOptions(late, emit, idle, bad))
 
     def operator(self, *, ordered: bool = False, store: str | None = None, types: Any = None) -> Operator:
         """The workload in this process, without Spark.

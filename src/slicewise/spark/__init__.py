@@ -3,5 +3,6 @@
 from slicewise.spark.frames import latest, only
 from slicewise.spark.running import run
 from slicewise.spark.session import local_session
+from slicewise.spark.streaming.inspecting import Inspection, inspect
 
-__all__ = ["latest", "local_session", "only", "run"]
+__all__ = ["Inspection", "inspect", "latest", "local_session", "only", "run"]

@@ -17,14 +17,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from slicewise.errors import AggregateError
-from slicewise.results import OPEN_END, Block, ResultSchema, value_column
+from slicewise.results import CHANGES, OPEN_END, Block, ResultSchema, value_column
 from slicewise.spark.source import key_name
 from slicewise.spark.types import spark_type
 
-__all__ = ["Output", "check_known_types", "columns_of_queries", "describe"]
+__all__ = ["LATE", "Output", "check_known_types", "columns_of_queries", "describe"]
 
 SPAN = T.StructType([T.StructField("start", T.DoubleType()), T.StructField("end", T.DoubleType())])
 
+
+#: The column that holds late rows; also what ``change`` says of them, and the number by which Python says it.
+LATE = "late"
+LATE_CHANGE = len(CHANGES)
 
 #: Where the metadata of the ``query`` column says which result columns each query has.
 METADATA = "slicewise.queries"
@@ -51,10 +55,22 @@ def check_known_types(schema: ResultSchema) -> None:
 
 @dataclass(frozen=True)
 class Output:
-    """How results of one schema travel. ``spans`` says whether any window is on a measure other than time."""
+    """How results of one schema travel.
+
+    Attributes
+    ----------
+    spans
+        Whether any window is on a measure other than time.
+    marks
+        Whether results may be corrected: in batch every row is new, and nobody has to say so.
+    late
+        The type of input rows, where late ones are given back among the results.
+    """
 
     schema: ResultSchema
     spans: bool
+    marks: bool = False
+    late: pa.DataType | None = None
 
     def arrow(self) -> pa.Schema:
         """What Python sends."""
@@ -62,8 +78,10 @@ class Output:
         keys = [(key_name(i), type_) for i, type_ in enumerate(said.key_types)]
         bounds = [("query", pa.int32()), ("start", said.time_type), ("end", said.time_type)]
         spans = [("span_start", pa.float64()), ("span_end", pa.float64())] if self.spans else []
+        marks = [("change", pa.int8()), ("revision", pa.int32())] if self.marks else []
         values = [(f"v{i}", type_) for i, type_ in enumerate(said.column_types.values())]
-        return pa.schema([*keys, *bounds, *spans, *values])
+        late = [(LATE, self.late)] if self.late is not None else []
+        return pa.schema([*keys, *bounds, *spans, *marks, *values, *late])
 
     def spark(self) -> T.StructType:
         """The same, in Spark's types."""
@@ -78,11 +96,23 @@ class Output:
         arrays += [_bounds(b, said.time_type) for b in (first, last)]
         if self.spans:
             arrays += [_span(b, block) for b in (block.start, block.end)]
+        if self.marks:
+            arrays += [pa.array(block.change.astype(np.int8)), pa.array(block.revision.astype(np.int32))]
         arrays += [value_column(block, said, name, type_) for name, type_ in said.column_types.items()]
+        if self.late is not None:
+            arrays.append(pa.nulls(len(block), self.late))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def late_batch(self, rows: pa.Array, keys: Sequence[pa.Array]) -> pa.RecordBatch:
+        """Late rows as a record batch among the results."""
+        found = {key_name(i): key for i, key in enumerate(keys)}
+        found |= {"change": pa.array(np.full(len(rows), LATE_CHANGE, np.int8)), LATE: rows}
+        schema = self.arrow()
+        arrays = [_as(found[f.name], f.type) if f.name in found else pa.nulls(len(rows), f.type) for f in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def shown(self, sent: DataFrame) -> DataFrame:
-        """The result columns of the user, from what Python sent; in batch every row is new."""
+        """The result columns of the user, from what Python sent."""
         span = F.lit(None).cast(SPAN)
         if self.spans:
             both = F.struct(F.col("span_start").alias("start"), F.col("span_end").alias("end"))
@@ -90,12 +120,17 @@ class Output:
         return sent.select(
             *self.keys(),
             _named([name for name, _ in self.schema.queries]).alias("query", metadata=describe(self.schema)),
-            F.struct(F.col("start"), F.col("end")).alias("window"),
+            self._window().alias("window"),
             span.alias("span"),
-            F.lit("insert").alias("change"),
-            F.lit(0).alias("revision"),
+            (_chosen([*CHANGES, LATE], "change") if self.marks else F.lit("insert")).alias("change"),
+            (F.col("revision") if self.marks else F.lit(0)).alias("revision"),
             *(F.col(f"v{i}").alias(name) for i, name in enumerate(self.schema.column_types)),
+            *([F.col(LATE)] if self.late is not None else []),
         )
+
+    def _window(self) -> Expression:
+        bounds = F.struct(F.col("start"), F.col("end"))
+        return bounds if self.late is None else F.when(F.col("start").isNotNull(), bounds)
 
     def keys(self) -> list[Expression]:
         """The key columns under the user's names."""
@@ -103,9 +138,12 @@ class Output:
 
 
 def _named(names: list[str]) -> Expression:
-    if len(names) == 1:
-        return F.lit(names[0])
-    return F.get(F.array(*(F.lit(name) for name in names)), F.col("query"))
+    return _chosen(names, "query") if len(names) > 1 else F.when(F.col("query").isNotNull(), F.lit(names[0]))
+
+
+def _chosen(words: list[str], number: str) -> Expression:
+    """The word whose number stands in a column."""
+    return F.get(F.array(*(F.lit(word) for word in words)), F.col(number).cast("int"))
 
 
 def _as(array: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from slicewise.errors import DataError, QueryError
+from slicewise.errors import DataError, QueryError, did_you_mean
 from slicewise.plan.plan import check_runnable
 from slicewise.spark.batch import run_batch
+from slicewise.spark.output import LATE
+from slicewise.spark.session import check_streaming
 from slicewise.spark.source import Source, column
+from slicewise.spark.streaming.stream import StreamOptions, run_stream
 from slicewise.workload import Workload
 
-__all__ = ["LATE", "run"]
+__all__ = ["run"]
 
-#: The column that holds late rows, and what ``change`` says of them.
-LATE = "late"
+_KNOWN = {"late": ("collect",), "emit": ("complete", "changes"), "bad": ("fail",)}
 
 
-def run(workload: Workload, frame: DataFrame, *, late: str | None = None) -> DataFrame:
+def run(workload: Workload, frame: DataFrame, options: StreamOptions) -> DataFrame:
     """The results of a workload over a DataFrame."""
     if not workload.queries:
         raise QueryError(
-            "the workload has no queries; add one: workload.query('per_minute', sw.tumbling('1 minute'), …)"
+            "the workload has no queries; add one: .query('per_minute', sw.tumbling('1 minute'), n=sw.count())"
         )
-    if late not in (None, "collect"):
-        raise QueryError(f"`late` must be 'collect' or left out; got {late!r}")
+    _check_options(options)
     check_runnable(workload)
     source = Source.of(workload, frame)
-    if late == "collect":
+    if options.late == "collect":
         _check_free(workload)
+    if frame.isStreaming:
+        check_streaming(frame.sparkSession)
+        return run_stream(source, options)
+    for name in ("emit", "idle"):
+        if getattr(options, name) != StreamOptions.__dataclass_fields__[name].default:
+            raise QueryError(f"`{name}` is for streams, and this DataFrame is a batch; leave it out")
+    return _run_batch(source, options)
+
+
+def _run_batch(source: Source, options: StreamOptions) -> DataFrame:
+    if options.bad == "fail":
+        source = dataclasses.replace(source, frame=source.frame.where(_has_time_or_fails(source)))
     results = run_batch(source)
-    return results if late is None else results.unionByName(_without_time(source), allowMissingColumns=True)
+    return results if options.late is None else results.unionByName(_without_time(source), allowMissingColumns=True)
+
+
+def _has_time_or_fails(source: Source) -> F.Column:
+    row = F.to_json(F.struct(*(column(name) for name in source.frame.columns)))
+    said = F.concat(F.lit("a row has no event time that a window could hold, and bad='fail': "), row)
+    return F.when(source.event_time.isNotNull(), F.lit(True)).otherwise(F.raise_error(said).cast("boolean"))
 
 
 def _without_time(source: Source) -> DataFrame:
@@ -39,6 +60,15 @@ def _without_time(source: Source) -> DataFrame:
     whole = F.struct(*(column(name) for name in source.frame.columns)).alias(LATE)
     keys = [column(name) for name in source.workload.keys]
     return rows.select(*keys, F.lit(LATE).alias("change"), whole)
+
+
+def _check_options(options: StreamOptions) -> None:
+    for name, known in _KNOWN.items():
+        value = getattr(options, name)
+        if value is not None and value not in known:
+            raise QueryError(
+                f"`{name}` must be {' or '.join(map(repr, known))}; got {value!r}; {did_you_mean(str(value), known)}"
+            )
 
 
 def _check_free(workload: Workload) -> None:

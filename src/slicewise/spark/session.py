@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from slicewise.errors import SetupError
 
-__all__ = ["check_java", "java_version", "local_session"]
+__all__ = ["check_java", "check_streaming", "java_version", "local_session"]
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 OLDEST_JAVA = 17
@@ -91,3 +92,27 @@ def check_java() -> None:
         )
     if version < OLDEST_JAVA:
         raise SetupError(f"Spark needs Java {OLDEST_JAVA} or newer; got {version}; set JAVA_HOME to a newer one")
+
+
+def check_streaming(session: SparkSession) -> None:
+    """Refuse to start a stream without what its state needs. A session is never changed, its owner is told how."""
+    for package, requirement in (("google.protobuf", "protobuf"), ("pandas", "'pandas<3'")):
+        if not _is_there(package):
+            raise SetupError(
+                f"Spark keeps the state of streams with {requirement}, which is not installed; "
+                f"pip install {requirement}"
+            )
+    name = "spark.sql.streaming.stateStore.providerClass"
+    provider = session.conf.get(name, "") or ""
+    if provider != ROCKSDB:
+        raise SetupError(
+            f"the state of a stream is kept in RocksDB, and this session has {provider.split('.')[-1] or 'none'}; "
+            f"spark.conf.set({name!r}, {ROCKSDB!r})"
+        )
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,222 @@
+"""Packs: what a partition of a micro-batch sends to a shard, in one row.
+
+Rows are sliced where they are read, so that a key with half of all rows costs no more than others, and a shard gets few
+and wide rows. Every partition sends a pack to every shard, even one without rows in it: with the latest event time of
+all partitions, all shards agree on the watermark.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import types as T
+
+from slicewise.columns import Column
+from slicewise.errors import DataError
+from slicewise.plan.plan import Plan
+from slicewise.slicing.cutting import cut_stream
+from slicewise.slicing.edges import Edges
+from slicewise.slicing.periodic import PeriodicWindows
+from slicewise.slicing.slices import Slices
+from slicewise.spark.composing import number_keys
+from slicewise.spark.source import TIME, key_name, value_name
+
+__all__ = ["PACK", "ROW", "SHARD", "Packer", "from_ipc", "read_rows", "read_slices", "to_ipc"]
+
+#: The columns of rows on their way to a pack: the shard of the row's key, and the row as it came.
+SHARD, ROW = "shard", "row"
+#: A pack. ``latest`` is the latest event time of the whole partition, ``rows`` how many rows are in this pack.
+PACK = T.StructType(
+    [
+        T.StructField("shard", T.IntegerType()),
+        T.StructField("partition", T.IntegerType()),
+        T.StructField("latest", T.LongType()),
+        T.StructField("rows", T.LongType()),
+        T.StructField("bad", T.LongType()),
+        T.StructField("content", T.BinaryType()),
+    ]
+)
+_ARROW = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("partition", pa.int32()),
+        ("latest", pa.int64()),
+        ("rows", pa.int64()),
+        ("bad", pa.int64()),
+        ("content", pa.binary()),
+    ]
+)
+#: How many rows are sliced at once.
+CHUNK = 1_000_000
+
+
+@dataclass
+class _Load:
+    """What one shard gets."""
+
+    rows: int = 0
+    bad: int = 0
+    sliced: list[dict[str, Any]] | None = None
+    tables: list[pa.Table] | None = None
+    late: list[pa.Table] | None = None
+
+    def content(self) -> bytes:
+        found = {"slices": self.sliced or [], "rows": _many(self.tables), "late": _many(self.late)}
+        return pickle.dumps(found, protocol=5)
+
+
+@dataclass(frozen=True)
+class Packer:
+    """The function that Spark calls for each partition of a micro-batch.
+
+    Attributes
+    ----------
+    shards
+        The ids of the shards; the input's ``shard`` column holds positions among them.
+    slices
+        Rows are sliced here; otherwise they are sent as they are, because the shard needs each of them.
+    keys
+        How many key columns there are.
+    bad
+        ``"fail"`` stops at a row without an event time; otherwise such rows are counted, and sent back where late rows
+        are collected.
+    """
+
+    make_plan: Callable[[], Plan]
+    shards: tuple[int, ...]
+    slices: bool
+    keys: int
+    bad: str | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        loads = [_Load(sliced=[], tables=[], late=[]) for _ in self.shards]
+        latest: int | None = None
+        plan = self.make_plan()
+        edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
+        some = False
+        for table in _chunks(batches):
+            some = True
+            table = self._without_bad(table, loads)
+            if not table.num_rows:
+                continue
+            times = table.column(TIME).to_numpy()
+            latest = int(times.max()) if latest is None else max(latest, int(times.max()))
+            (self._slice if self.slices else self._pick)(table, times, plan, edges, loads)
+        if some:
+            yield self._packed(loads, latest)
+
+    def _packed(self, loads: list[_Load], latest: int | None) -> pa.RecordBatch:
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        n = len(loads)
+        columns = [
+            pa.array(self.shards, pa.int32()),
+            pa.array([partition] * n, pa.int32()),
+            pa.array([latest] * n, pa.int64()),
+            pa.array([load.rows for load in loads], pa.int64()),
+            pa.array([load.bad for load in loads], pa.int64()),
+            pa.array([load.content() for load in loads], pa.binary()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+    def _without_bad(self, table: pa.Table, loads: list[_Load]) -> pa.Table:
+        """The rows that have an event time; the others are counted, or shown, or sent back."""
+        times = table.column(TIME)
+        if not times.null_count:
+            return table
+        missing = times.is_null()
+        rows = table.filter(missing)
+        if self.bad == "fail":
+            shown = rows.column(ROW)[0].as_py()
+            raise DataError(f"a row has no event time that a window could hold, and bad='fail': {shown}")
+        shard = rows.column(SHARD).to_numpy()
+        for at in np.unique(shard).tolist():
+            mine = rows.filter(pa.array(shard == at))
+            loads[at].bad += mine.num_rows
+            if ROW in table.column_names:
+                loads[at].late.append(mine)  # type: ignore[union-attr]
+        return table.filter(times.is_valid())
+
+    def _slice(self, table: pa.Table, times: np.ndarray, plan: Plan, edges: Edges, loads: list[_Load]) -> None:
+        keys = [table.column(key_name(i)).combine_chunks() for i in range(self.keys)]
+        numbers, firsts = number_keys(keys, len(times))
+        columns = {name: Column.of(table.column(value_name(i))) for i, name in enumerate(plan.workload.columns)}
+        columns = {name: Column(c.values, plan.column_types[name], c.valid) for name, c in columns.items()}
+        shard_of = table.column(SHARD).to_numpy()[firsts]
+        for piece in cut_stream(numbers, times, columns, edges, plan.monoids, one_key=not self.keys):
+            home = shard_of[piece.key]
+            for at in np.unique(home).tolist():
+                mine = piece.take(np.flatnonzero(home == at)) if len(loads) > 1 else piece
+                used, local = np.unique(mine.key, return_inverse=True)
+                own = [key.take(pa.array(firsts[used])) for key in keys]
+                load = loads[at]
+                load.rows += int(mine.rows.sum())
+                load.sliced.append(_slices_to_data(mine, local, own, len(used)))  # type: ignore[union-attr]
+
+    def _pick(self, table: pa.Table, times: np.ndarray, plan: Plan, edges: Edges, loads: list[_Load]) -> None:
+        shard = table.column(SHARD).to_numpy()
+        kept = table.drop_columns([SHARD])
+        for at in np.unique(shard).tolist():
+            mine = kept.filter(pa.array(shard == at)) if len(loads) > 1 else kept
+            loads[at].rows += mine.num_rows
+            loads[at].tables.append(mine)  # type: ignore[union-attr]
+
+
+_COLUMNS = [f.name for f in fields(Slices) if f.name not in ("parts", "key", "fresh", "closed")]
+
+
+def _slices_to_data(slices: Slices, key: np.ndarray, keys: Sequence[pa.Array], count: int) -> dict[str, Any]:
+    data: dict[str, Any] = {name: getattr(slices, name) for name in _COLUMNS}
+    names = [key_name(i) for i in range(len(keys))]
+    table = pa.Table.from_arrays(list(keys), names) if keys else None
+    return data | {"key": key, "keys": to_ipc(table) if keys else b"", "count": count, "parts": slices.parts}
+
+
+def read_slices(data: dict[str, Any]) -> tuple[list[pa.Array], int, Slices]:
+    """The keys of a pack, how many there are, and its slices, whose keys are positions among those."""
+    table = from_ipc(data["keys"]) if data["keys"] else None
+    keys = [c.combine_chunks() for c in table.columns] if table is not None else []
+    nothing = np.zeros(len(data["key"]), np.int64)
+    slices = Slices(data["key"], data["first"], data["last"], data["rows"], data["rows"], nothing, data["parts"])
+    return keys, data["count"], slices
+
+
+def read_rows(content: bytes) -> dict[str, Any]:
+    """The content of a pack."""
+    return pickle.loads(content)
+
+
+def to_ipc(table: pa.Table) -> bytes:
+    """A table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def from_ipc(data: bytes) -> pa.Table:
+    """A table from its bytes."""
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+
+
+def _many(tables: list[pa.Table] | None) -> bytes:
+    return to_ipc(pa.concat_tables(tables)) if tables else b""
+
+
+def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= CHUNK:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(waiting)

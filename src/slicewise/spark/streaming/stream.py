@@ -1,0 +1,129 @@
+"""Stream: the shape of a streaming query. Rows become packs, packs meet in shards, shards report results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from slicewise.amounts import TIME as EVENT_TIME
+from slicewise.amounts import to_amount
+from slicewise.errors import QueryError
+from slicewise.plan.plan import Plan, is_periodic, plan_for
+from slicewise.slicing.snapshots import describe, fingerprint
+from slicewise.spark.output import Output, check_known_types
+from slicewise.spark.source import Source, column
+from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer, from_ipc
+from slicewise.spark.streaming.processor import REPORT, ShardJob, ShardProcessor
+from slicewise.spark.streaming.shards import shard_ids
+from slicewise.windows import Session
+from slicewise.workload import Workload
+
+__all__ = ["StreamOptions", "run_stream"]
+
+#: About how many chunks the state of a shard is spread over.
+CHUNKS = 16
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How a stream is run: see :meth:`slicewise.Workload.run`."""
+
+    late: str | None = None
+    emit: str = "complete"
+    idle: str | None = None
+    bad: str | None = None
+
+
+def run_stream(source: Source, options: StreamOptions) -> DataFrame:
+    """The results of a workload over a streaming DataFrame."""
+    workload = source.workload
+    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type)
+    plan = make_plan()
+    check_known_types(plan.schema)
+    partitions = int(source.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    ids = shard_ids(partitions)
+    whole = options.late == "collect" or options.bad == "fail"
+    rows = source.projected(_shard(source, partitions), *([_row(source)] if whole else []))
+    packer = Packer(
+        make_plan, ids, slices=_can_slice(plan) and options.late is None, keys=len(workload.keys), bad=options.bad
+    )
+    packs = rows.mapInArrow(packer.__call__, PACK)
+    job = _job(source, plan, options, partitions)
+    mode = "none" if job.idle is None else "ProcessingTime"
+    reports = packs.groupBy(SHARD).transformWithState(ShardProcessor(job), REPORT, "append", mode)
+    name = f"slicewise {fingerprint(describe(workload, False))}"
+    told = [F.sum(c).alias(c) for c in ("rows", "late", "bad", "keys", "slices")]
+    reports = reports.observe(name, *told, F.max("watermark").alias("watermark"))
+    return job.output.shown(reports.select("results").mapInArrow(_unpacked, job.output.spark()))
+
+
+def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for packed in batch.column(0):
+            if packed.is_valid:
+                yield from from_ipc(packed.as_py()).to_batches()
+
+
+def _can_slice(plan: Plan) -> bool:
+    """Whether shards can do without rows: no window is told by rows in order, no aggregate depends on it."""
+    return not plan.context and not plan.recomputed
+
+
+def _shard(source: Source, partitions: int) -> F.Column:
+    if not source.workload.keys:
+        return F.lit(0).alias(SHARD)
+    hashed = F.xxhash64(*(column(name) for name in source.workload.keys))
+    return F.pmod(hashed, F.lit(partitions)).cast("int").alias(SHARD)
+
+
+def _row(source: Source) -> F.Column:
+    return F.struct(*(column(name) for name in source.frame.columns)).alias(ROW)
+
+
+def _job(source: Source, plan: Plan, options: StreamOptions, partitions: int) -> ShardJob:
+    workload = source.workload
+    spans = not all(is_periodic(q.window) or isinstance(q.window, Session) for q in workload.queries)
+    late = None
+    if options.late == "collect":
+        from slicewise.spark.types import arrow_type
+
+        late = arrow_type(source.frame.select(_row(source)).schema[0].dataType, ROW)
+    output = Output(plan.schema, spans, marks=True, late=late)
+    reach = _reach(workload)
+    kept = reach + workload.lateness + workload.watermark
+    return ShardJob(
+        workload,
+        dict(source.types),
+        source.time_type,
+        output,
+        ahead=reach + 1 if options.emit == "changes" else 0,
+        width=1 << max((kept // CHUNKS).bit_length(), 1),
+        idle=_idle(options.idle, workload),
+        shards=partitions,
+    )
+
+
+def _reach(workload: Workload) -> int:
+    """How far the end of a window of event time may lie behind its rows."""
+    found = [0]
+    for query in workload.queries:
+        window = query.window
+        amounts = [getattr(window, n, None) for n in ("length", "every", "gap")]
+        found += [int(a.size) for a in amounts if a is not None and a.measure.kind in ("time", "integer")]
+        if hasattr(window, "start") and hasattr(window, "end"):
+            found.append(int(window.end) - int(window.start))
+    return max(found)
+
+
+def _idle(said: str | None, workload: Workload) -> int | None:
+    if said is None:
+        return None
+    amount = to_amount(said, name="idle")
+    if amount.measure != EVENT_TIME or workload.time_measure != EVENT_TIME:
+        raise QueryError(f"`idle` is a duration on the clock, and event time must be too; got {said!r}")
+    return int(amount.size)
