@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -11,7 +12,7 @@ from slicewise.errors import DataError, QueryError, did_you_mean
 from slicewise.plan.plan import check_runnable
 from slicewise.spark.batch import run_batch
 from slicewise.spark.output import LATE
-from slicewise.spark.session import check_streaming
+from slicewise.spark.session import check_streaming, check_workers
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.stream import StreamOptions, run_stream
 from slicewise.workload import Workload
@@ -30,15 +31,27 @@ def run(workload: Workload, frame: DataFrame, options: StreamOptions) -> DataFra
     _check_options(options)
     check_runnable(workload)
     source = Source.of(workload, frame)
+    check_workers(frame.sparkSession)
     if options.late == "collect":
         _check_free(workload)
     if frame.isStreaming:
         check_streaming(frame.sparkSession)
+        _warn_of_watermark(source)
         return run_stream(source, options)
     for name in ("emit", "idle"):
         if getattr(options, name) != StreamOptions.__dataclass_fields__[name].default:
             raise QueryError(f"`{name}` is for streams, and this DataFrame is a batch; leave it out")
     return _run_batch(source, options)
+
+
+def _warn_of_watermark(source: Source) -> None:
+    for field in source.frame.schema.fields:
+        if "spark.watermarkDelayMs" in field.metadata:
+            warnings.warn(
+                f"the DataFrame has a watermark on {field.name!r}; the workload's own decides: give it there, "
+                "sw.Workload(watermark=...)",
+                stacklevel=4,
+            )
 
 
 def _run_batch(source: Source, options: StreamOptions) -> DataFrame:

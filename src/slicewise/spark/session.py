@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
@@ -11,11 +12,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from slicewise.errors import SetupError
 
-__all__ = ["check_java", "check_streaming", "java_version", "local_session"]
+__all__ = ["check_java", "check_streaming", "check_workers", "java_version", "local_session"]
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 OLDEST_JAVA = 17
@@ -109,6 +111,34 @@ def check_streaming(session: SparkSession) -> None:
             f"the state of a stream is kept in RocksDB, and this session has {provider.split('.')[-1] or 'none'}; "
             f"spark.conf.set({name!r}, {ROCKSDB!r})"
         )
+
+
+def check_workers(session: SparkSession) -> None:
+    """Refuse workers on this machine that run another Python, one that cannot run slicewise."""
+    try:
+        context = session.sparkContext
+        python, local = context.pythonExec, context.master.startswith("local")
+    except (PySparkException, NotImplementedError, AttributeError):
+        return  # Spark Connect: its server knows its workers
+    found = shutil.which(python)
+    if not local or (found is not None and os.path.dirname(found) == os.path.dirname(sys.executable)):
+        return
+    mine = "{}.{}".format(*sys.version_info[:2])
+    theirs = _python_version(found) if found else None
+    if theirs != mine:
+        has = f"runs Python {theirs} with it" if theirs else "cannot import slicewise"
+        raise SetupError(
+            f"Spark's workers run {python!r}, which {has}, and this is Python {mine}; set the environment variable "
+            f"PYSPARK_PYTHON to {sys.executable!r} before the session starts"
+        )
+
+
+@functools.cache
+def _python_version(python: str) -> str | None:
+    """The version of a Python that has slicewise; None if it has not."""
+    code = "import sys, slicewise; print('{}.{}'.format(*sys.version_info[:2]))"
+    said = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    return said.stdout.strip() if said.returncode == 0 else None
 
 
 def _is_there(package: str) -> bool:
