@@ -31,8 +31,8 @@ check: lint ## Format, lint, types and the quick tests, without a JVM: under a m
 test: lint ## Format, lint, types and all tests
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -q
 
-demo: $(STAMP) ## Run the dashboard example
-	$(BIN)/python examples/dashboard.py
+demo: $(STAMP) ## Run a football match as a Spark stream: six queries at once, a table, a chart
+	$(BIN)/slicewise demo --folder build/demo
 
 bench: $(STAMP) ## Measure engine, windows and aggregators; every answer is checked. Takes half an hour
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'

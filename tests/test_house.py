@@ -29,7 +29,7 @@ STAGES = {
     "spark": 8,
 }
 #: Beside the path, with the highest rank that each may import. Nothing on the path imports these.
-BESIDE = {"baselines": 7, "testing": 8, "cli": 8}
+BESIDE = {"baselines": 7, "testing": 8, "cli": 8, "plot": 8, "__main__": 8}
 #: `Workload.explain`, `operator` and `run` open later stages, when they are called and not before.
 DOORS = {"workload"}
 #: The package itself hands out the public names of all stages.

@@ -135,8 +135,10 @@ class Workload:
 
     def _waiting(self, watermark: int, lateness: int, **changes: Any) -> Workload:
         """The same workload, waiting and correcting for so long, in its own units of event time."""
-        amounts = {n: Amount(x, self.time_measure) for n, x in (("watermark", watermark), ("lateness", lateness))}
-        return dataclasses.replace(self, **amounts, **changes)
+        measure = self.time_measure
+        return dataclasses.replace(
+            self, watermark=Amount(watermark, measure), lateness=Amount(lateness, measure), **changes
+        )
 
     def named(self, name: str) -> Query:
         """The query of this name."""

@@ -25,8 +25,9 @@ def latest(results: DataFrame) -> DataFrame:
         raise DataError("`latest` needs all rows to be there; write the stream out, and ask for the latest of that")
     names = results.columns
     keys = names[: names.index("query")]
-    # Windows on rows are told apart by their span: several may have the same times.
-    window = [*map(column, keys), F.col("query"), F.col("window"), F.col("span")]
+    # A window on rows or units is known by its span: several have the same times, and late rows move those.
+    bounds = F.when(F.col("span").isNull(), F.col("window"))
+    window = [*map(column, keys), F.col("query"), F.col("span"), bounds]
     newest = Window.partitionBy(*window).orderBy(F.col("revision").desc())
     number = _unused("number", names)
     ranked = results.withColumn(number, F.row_number().over(newest))

@@ -117,7 +117,7 @@ def check_workers(session: SparkSession) -> None:
     """Refuse workers on this machine that run another Python, one that cannot run slicewise."""
     try:
         context = session.sparkContext
-        python, local = context.pythonExec, context.master.startswith("local")
+        python, local = context.pythonExec, str(context.master).startswith("local")
     except (PySparkException, NotImplementedError, AttributeError):
         return  # Spark Connect: its server knows its workers
     found = shutil.which(python)

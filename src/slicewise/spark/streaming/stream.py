@@ -58,7 +58,10 @@ def run_stream(source: Source, options: StreamOptions) -> DataFrame:
     reports = packs.groupBy(SHARD).transformWithState(ShardProcessor(job), REPORT, "append", mode)
     name = f"slicewise {fingerprint(describe(workload, False))}"
     told = [F.sum(c).alias(c) for c in ("rows", "late", "bad", "keys", "slices")]
-    reports = reports.observe(name, *told, F.max("watermark").alias("watermark"))
+    watermark = F.max("watermark")
+    if pa.types.is_timestamp(source.time_type):
+        watermark = F.timestamp_micros(watermark)
+    reports = reports.observe(name, *told, watermark.alias("watermark"))
     return job.output.shown(reports.select("results").mapInArrow(_unpacked, job.output.spark()))
 
 

@@ -1,0 +1,1 @@
+"""The command line: job files and the commands that check, explain and run them. Nothing imports it."""

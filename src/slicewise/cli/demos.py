@@ -1,0 +1,145 @@
+"""Demos: the football match of the paper as a Spark stream, with five kinds of windows at once."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from slicewise import aggregates as agg
+from slicewise import windows
+from slicewise.amounts import rows as rows_of
+from slicewise.cli.noise import filtered
+from slicewise.cli.running import follow, stopping
+from slicewise.cli.status import Status, count
+from slicewise.testing import disordered, football
+from slicewise.workload import Workload
+
+__all__ = ["dashboard", "run"]
+
+SENSORS = ("ball", "goalkeeper", "striker", "referee")
+#: Kick-off, in microseconds since the epoch.
+KICK_OFF = 1_718_388_000_000_000
+#: How many positions arrive with each micro-batch.
+BATCH = 50_000
+
+dashboard = (
+    Workload(time="ts", keys=["sensor"], watermark="2 seconds", lateness="10 seconds")
+    .query("per_second", windows.tumbling("1 second"), speed=agg.avg("speed"), n=agg.count())
+    .query("trend", windows.sliding("1 minute", every="10 seconds"), speed=agg.avg("speed"), peak=agg.max("speed"))
+    .query("possession", windows.session("1 second"), n=agg.count(), peak=agg.max("speed"))
+    .query("every_1000", windows.sliding(rows_of(2000), every=rows_of(1000)), middle=agg.median("speed"))
+    .query("last_10", windows.sliding(rows_of(10), every="5 seconds"), speed=agg.avg("speed"))
+    .query("chart", windows.tumbling("2 seconds"), line=agg.m4("speed"))
+)
+
+
+def run(console: Console, errors: Console, rows: int, folder: Path) -> None:
+    """Run the dashboard over ``rows`` positions as a Spark stream; everything it makes lies in ``folder``."""
+    from slicewise.spark import latest, local_session
+
+    console.print(f"{count(rows)} positions of {len(SENSORS)} sensors, 2000 a second, a fifth of them up to 2 s late\n")
+    for part in ("positions", "results", "checkpoint"):
+        shutil.rmtree(folder / part, ignore_errors=True)
+    _write_positions(folder / "positions", rows)
+    with Status(errors, timestamps=True) as status:
+        status.doing("starting Spark")
+        with filtered(status.say):
+            spark = local_session("slicewise demo")
+        started = time.perf_counter()
+        query = _start(spark, folder)
+        with stopping() as stop:
+            complete = follow(query, status, stop)
+        seconds = time.perf_counter() - started
+    if not complete:
+        console.print("stopped; run it again to start from the beginning")
+        return
+    reported = spark.read.parquet(str(folder / "results"))
+    _show(console, latest(reported).toArrow())
+    console.print("\nHow it was run\n", style="bold")
+    console.print(dashboard.explain(), markup=False, highlight=False)
+    _draw(reported.toArrow(), folder / "chart.png")
+    spark.stop()
+    console.print(
+        f"\n{count(rows)} rows in {seconds:.1f} s of streaming, {count(rows / seconds)} rows/s", highlight=False
+    )
+    for what, where in (("results (Parquet)", "results"), ("chart", "chart.png"), ("checkpoint", "checkpoint")):
+        console.print(f"{what:<18} {folder / where}", highlight=False, markup=False)
+
+
+def _write_positions(folder: Path, rows: int) -> None:
+    """Positions as they arrive, a file for each micro-batch."""
+    folder.mkdir(parents=True)
+    stream = disordered(football(rows, start=KICK_OFF, keys=len(SENSORS), seed=1), seed=2)
+    names = np.array(SENSORS, object)
+    for number, chunk in enumerate(stream.chunks(BATCH)):
+        assert chunk.keys is not None
+        speed = _speed(chunk.times, chunk.keys, chunk.columns["x"])
+        columns = {
+            "ts": pa.array(chunk.times).cast(pa.timestamp("us", "UTC")),
+            "sensor": pa.array(names[chunk.keys]),
+            "speed": pa.array(speed),
+        }
+        pq.write_table(pa.table(columns), folder / f"{number:04}.parquet")
+
+
+def _speed(times: np.ndarray, sensor: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Metres a second: players run up and down, the ball goes faster, and everything trembles a little."""
+    seconds = (times - KICK_OFF) / 1e6
+    swing = np.sin(seconds / (7 + 3 * sensor) + sensor) + 0.5 * np.sin(seconds / 2.3 + 2 * sensor)
+    return np.abs(np.array([9.0, 2.0, 5.0, 3.0])[sensor] * (1 + 0.5 * swing) + 0.3 * noise)
+
+
+def _start(spark: Any, folder: Path) -> Any:
+    source = spark.readStream.schema("ts TIMESTAMP, sensor STRING, speed DOUBLE").option("maxFilesPerTrigger", 1)
+    results = dashboard.run(source.parquet(str(folder / "positions")))
+    writer = results.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    return writer.trigger(availableNow=True).start(str(folder / "results"))
+
+
+def _show(console: Console, found: pa.Table) -> None:
+    """The last results of each query, as a table."""
+    results = found.to_pandas()
+    for query in dashboard.queries:
+        if query.name == "chart":
+            continue
+        mine = results[results["query"] == query.name]
+        shown = Table("sensor", "from", "to", *query.aggregates, box=None, pad_edge=False, header_style="dim")
+        ball = mine[mine["sensor"] == SENSORS[0]].sort_values("window", key=lambda w: [b["end"] for b in w])
+        for _, row in ball.tail(3).iterrows():
+            bounds = [f"{row['window'][b]:%H:%M:%S.%f}"[:-5] for b in ("start", "end")]
+            shown.add_row(row["sensor"], *bounds, *(_short(row[name]) for name in query.aggregates))
+        console.print(f"\n{query.name}", style="bold", end="  ")
+        console.print(f"{query.window!r}: {count(len(mine))} windows, the last of the ball:", highlight=False)
+        console.print(shown)
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}" if value != int(value) else count(value)
+
+
+def _draw(found: pa.Table, path: Path) -> None:
+    """The ball's speed as a line that keeps every peak (M4), over bands where it was in play."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from slicewise import plot
+
+    figure, axes = pyplot.subplots(figsize=(11, 4))
+    plot.series(found, "chart", "line", key=SENSORS[0], ax=axes)
+    plot.bands(found, "possession", key=SENSORS[0], ax=axes)
+    axes.set_title("Speed of the ball, and when it was in play", loc="left", fontsize=11)
+    axes.set_title("", loc="right")
+    axes.set_ylabel("m/s")
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)

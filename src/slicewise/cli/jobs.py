@@ -1,0 +1,392 @@
+"""Jobs: a TOML file read and checked into a frozen :class:`Job`. Neither Spark nor Java is needed for that.
+
+Everything that is wrong with a file is raised at once, as one :class:`JobError`, each mistake with its place.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from slicewise.amounts import TIME, to_amount
+from slicewise.cli.fields import Fields
+from slicewise.cli.lines import find_lines
+from slicewise.cli.mistakes import JobError, Mistake, Mistakes, Place
+from slicewise.cli.overrides import apply_overrides
+from slicewise.cli.queries import read_workload
+from slicewise.cli.schemas import SchemaError, column_types
+from slicewise.errors import QueryError, SlicewiseError, did_you_mean
+from slicewise.results import RESERVED
+from slicewise.workload import Workload
+
+__all__ = ["Job", "JobError", "Sink", "Source", "SparkSettings", "Trigger", "read_job"]
+
+_TABLES = ("name", "source", "workload", "queries", "results", "sink", "trigger", "spark")
+#: What `Workload.run` takes, with the words that each may be; a duration where there are none.
+_RESULTS: dict[str, tuple[str, ...]] = {
+    "late": ("collect",),
+    "emit": ("complete", "changes"),
+    "bad": ("fail",),
+    "idle": (),
+}
+_SOURCE = ("format", "path", "table", "stream", "schema", "select", "where", "options")
+_SINK = ("format", "path", "table", "mode", "checkpoint", "partition_by", "flatten", "options")
+_TRIGGERS = ("available_now", "once", "processing_time")
+
+#: Formats that are folders of files. Streams of them need a schema.
+_FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
+_STREAMS_ONLY = ("rate", "rate-micro-batch", "socket")
+_PATHLESS = ("console", "kafka", "memory", "noop")
+_FORMATS = (*_FILES, *_STREAMS_ONLY, *_PATHLESS, "delta", "iceberg", "hudi", "jdbc")
+#: Formats without structs, which `window` and `span` are.
+_FLAT = ("csv", "jdbc", "text")
+_BATCH_MODES = ("append", "overwrite", "error", "ignore")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from: a Spark format with its paths and options, or a table; a table or a stream of rows."""
+
+    format: str | None
+    path: tuple[str, ...] = ()
+    table: str | None = None
+    stream: bool = False
+    schema: str | None = None
+    select: tuple[str, ...] = ()
+    where: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        kind = "stream" if self.stream else "batch"
+        return f"{kind} of {self.table or self.format}{_paths(self.path)}"
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where results go. ``flatten`` makes columns of the structs ``window`` and ``span``."""
+
+    format: str | None
+    path: str | None = None
+    table: str | None = None
+    mode: str = "error"
+    checkpoint: str | None = None
+    partition_by: tuple[str, ...] = ()
+    flatten: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.table or self.format}{_paths((self.path,) if self.path else ())}"
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When a stream runs: one of the three; none of them for as soon as possible, until it is stopped."""
+
+    available_now: bool = False
+    once: bool = False
+    processing_time: str | None = None
+
+    @property
+    def ends(self) -> bool:
+        """The stream ends by itself, with what is there."""
+        return self.available_now or self.once
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """The session that the job wants; the command line may say otherwise."""
+
+    master: str | None = None
+    packages: tuple[str, ...] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that can run: rows from a source, through a workload, to a sink."""
+
+    name: str
+    file: str
+    source: Source
+    workload: Workload
+    sink: Sink
+    trigger: Trigger = Trigger()
+    spark: SparkSettings = SparkSettings()
+    results: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_job(file: str, overrides: Sequence[str] = ()) -> Job:
+    """The job of a file, with overrides such as ``"sink.path=out"`` put in first.
+
+    Raises
+    ------
+    JobError
+        With every mistake in the file.
+    """
+    text = _read_text(file)
+    data = _parse(file, text)
+    found = find_lines(text)
+    mistakes = Mistakes(file, tuple(text.split("\n")), found.keys, found.chars)
+    apply_overrides(data, overrides, mistakes)
+    job = _read(data, file, mistakes)
+    mistakes.raise_if_any()
+    assert job is not None
+    return job
+
+
+def _read_text(file: str) -> str:
+    try:
+        text = FilePath(file).read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise JobError([Mistake(file, _not_found(file))]) from None
+    except IsADirectoryError:
+        raise JobError([Mistake(file, "this is a folder; expected a job file, as in job.toml")]) from None
+    except UnicodeDecodeError as e:
+        line = e.object.count(b"\n", 0, e.start) + 1
+        raise JobError([Mistake(file, "this is not UTF-8 text; save the file as UTF-8", Place(line))]) from None
+    except (OSError, ValueError) as e:
+        why = getattr(e, "strerror", None) or str(e)
+        raise JobError([Mistake(file, f"this cannot be read: {why}")]) from None
+    return text.replace("\r\n", "\n")
+
+
+def _not_found(file: str) -> str:
+    folder = FilePath(file).parent
+    there = [p.name for p in folder.glob("*.toml")] if folder.is_dir() else []
+    near = difflib.get_close_matches(FilePath(file).name, there, n=3, cutoff=0.5)
+    tip = f"did you mean {' or '.join(repr(str(folder / n)) for n in near)}?" if near else "give a job file in TOML"
+    return f"there is no such file; {tip}"
+
+
+def _parse(file: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        said = re.fullmatch(r"(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)", str(e), re.DOTALL)
+        lines = text.split("\n")
+        what = said[1] if said else str(e)
+        at = Place(int(said[2]), int(said[3])) if said and said[2] else Place(len(lines), len(lines[-1]) + 1)
+        shown = lines[at.line - 1] if at.line <= len(lines) else None
+        message = f"this is not TOML: {what[:1].lower()}{what[1:]}{_toml_tip(what, shown)}"
+        raise JobError([Mistake(file, message, at, shown)]) from None
+    except (ValueError, RecursionError):
+        raise JobError(
+            [Mistake(file, "this is not TOML that we can read: a number or a nesting is too long")]
+        ) from None
+
+
+def _toml_tip(what: str, line: str | None) -> str:
+    if "Invalid value" in what and line and "=" in line:
+        return "; texts need quotes"
+    if "overwrite" in what or "twice" in what:
+        return "; the same key or table is there twice"
+    return ""
+
+
+def _read(data: dict[str, Any], file: str, mistakes: Mistakes) -> Job | None:
+    top = Fields(data, (), mistakes, _TABLES)
+    name = top.text("name") or FilePath(file).stem
+    source = _source(top)
+    columns = _columns(source, mistakes)
+    workload = read_workload(top, None if source is None or source.select else columns)
+    sink = _sink(top, source, workload)
+    trigger = _trigger(top, source)
+    spark = _spark(top)
+    results = _results(top, source)
+    if mistakes or source is None or workload is None or sink is None:
+        return None
+    return Job(name, file, source, workload, sink, trigger, spark, results)
+
+
+def _source(top: Fields) -> Source | None:
+    table = top.table_of("source", _SOURCE, needed="say where rows come from: [source] with format and path")
+    if table is None:
+        return None
+    stream = table.flag("stream")
+    format_ = _format(table)
+    paths = _source_paths(table, stream)
+    name = table.text("table", expands=True)
+    schema = table.text("schema")
+    if format_ in _FILES and not table.has("path"):
+        table.note(None, f"`source.path` is missing; say where the {format_} files are")
+    if stream and format_ in _FILES and format_ != "text" and not table.has("schema"):
+        table.note(
+            None, f'`source.schema` is missing; a stream of {format_} needs it, as in schema = "ts TIMESTAMP, v DOUBLE"'
+        )
+    if not stream and format_ in _STREAMS_ONLY and not table.has("stream"):
+        table.note("format", f"{format_!r} gives streams only; add stream = true")
+    if name and table.has("schema"):
+        table.note("schema", "`source.schema` is for files; a table has its own, so leave it out")
+    select, where = table.texts("select"), table.text("where")
+    return Source(format_, paths, name, stream, schema, select, where, table.options("options"))
+
+
+def _source_paths(table: Fields, stream: bool) -> tuple[str, ...]:
+    if isinstance(table.table.get("path"), list):
+        if stream and len(table.table["path"]) != 1:
+            table.note(
+                "path", '`source.path` must be one text for a stream; a pattern such as "data/*" takes several folders'
+            )
+        return table.texts("path", expands=True)
+    path = table.text("path", expands=True)
+    return () if path is None else (path,)
+
+
+def _format(table: Fields) -> str | None:
+    """The format of a source or sink, which has either that or a table."""
+    where = table.path[0]
+    if table.has("table"):
+        for key in ("format", "path"):
+            if table.has(key):
+                table.note(key, f"`{where}` has both `table` and `{key}`; leave one out")
+        return None
+    name = table.text("format", needed='give a Spark format such as "parquet", or a `table`')
+    near = difflib.get_close_matches(str(name).lower(), _FORMATS, n=1, cutoff=0.75)
+    if name is not None and near and name.lower() not in _FORMATS:
+        table.note("format", f"unknown format {name!r}; did you mean {near[0]!r}?", at=0)
+    return None if name is None else name.lower() if name.lower() in _FORMATS else name
+
+
+def _columns(source: Source | None, mistakes: Mistakes) -> dict[str, str] | None:
+    """The columns of the source with their types, where a schema tells them."""
+    if source is None or source.schema is None:
+        return None
+    try:
+        return column_types(source.schema)
+    except SchemaError as e:
+        mistakes.add(("source", "schema"), f"`source.schema`: {e}", at=e.at)
+        return None
+
+
+def _results(top: Fields, source: Source | None) -> dict[str, str]:
+    """What is reported, and when: the options of :meth:`slicewise.Workload.run`."""
+    table = top.table_of("results", tuple(_RESULTS))
+    if table is None:
+        return {}
+    found = {}
+    for key, known in _RESULTS.items():
+        value = table.text(key)
+        if value is None:
+            continue
+        if known and value not in known:
+            table.note(key, f"`results.{key}` must be {' or '.join(map(repr, known))}; got {value!r}", at=0)
+        elif source is not None and not source.stream and key in ("emit", "idle"):
+            table.note(key, f"`results.{key}` is for streams; add stream = true to [source], or leave it out")
+        elif key == "idle" and (wrong := _wrong_duration(value)):
+            table.note(key, f"[results] {wrong}", at=0)
+        else:
+            found[key] = value
+    return found
+
+
+def _wrong_duration(said: str) -> str | None:
+    try:
+        to_amount(said, name="idle")
+    except SlicewiseError as error:
+        return str(error)
+    return None
+
+
+def _sink(top: Fields, source: Source | None, workload: Workload | None) -> Sink | None:
+    table = top.table_of("sink", _SINK, needed="say where results go: [sink] with format and path")
+    if table is None:
+        return None
+    stream = source is not None and source.stream
+    format_, path = _format(table), table.text("path", expands=True)
+    mode = _mode(table, stream) if source is not None else "append"
+    checkpoint = table.text("checkpoint", expands=True)
+    if stream and not table.has("checkpoint"):
+        table.note(
+            None, '`sink.checkpoint` is missing; a stream needs a folder to resume from, as in checkpoint = "state"'
+        )
+    if not stream and source is not None and table.has("checkpoint"):
+        table.note("checkpoint", "`sink.checkpoint` is for streams; leave it out, or add stream = true to [source]")
+    _check_sink_path(table, format_, path, source)
+    flatten = table.flag("flatten")
+    if format_ in _FLAT and not flatten:
+        table.note(
+            "format",
+            f"{format_} cannot hold the structs `window` and `span`; add flatten = true, or use parquet or json",
+        )
+    partition_by = table.texts("partition_by")
+    if workload is not None:
+        _check_partition_by(table, partition_by, workload, flatten)
+    options = table.options("options")
+    return Sink(format_, path, table.text("table", expands=True), mode, checkpoint, partition_by, flatten, options)
+
+
+def _mode(table: Fields, stream: bool) -> str:
+    if not stream:
+        return table.one_of("mode", _BATCH_MODES, "error")
+    mode = table.text("mode")
+    if mode in (*_BATCH_MODES, "update", "complete") and mode != "append":
+        why = "is for batches" if mode in _BATCH_MODES else "does not go with results that are changes already"
+        table.note("mode", f'`sink.mode` = "{mode}" {why}; a stream appends: leave it out', at=0)
+    elif mode not in (None, "append"):
+        table.note("mode", f"`sink.mode` must be append for a stream; got {mode!r}", at=0)
+    return "append"
+
+
+def _check_sink_path(table: Fields, format_: str | None, path: str | None, source: Source | None) -> None:
+    if format_ in _FILES and not table.has("path"):
+        table.note(None, f"`sink.path` is missing; say where the {format_} files go")
+    if format_ in _PATHLESS and table.has("path"):
+        table.note("path", f"`sink.path` makes no sense with {format_!r}; leave it out")
+    if format_ in _STREAMS_ONLY:
+        table.note("format", f'{format_!r} is a source, not a sink; use "parquet" or "console"', at=0)
+    if path is not None and source is not None and path.rstrip("/") in {p.rstrip("/") for p in source.path}:
+        table.note("path", "`sink.path` is the path of the source; results need a folder of their own")
+
+
+def _check_partition_by(table: Fields, names: tuple[str, ...], workload: Workload, flatten: bool) -> None:
+    computed = [c for q in workload.queries for c in q.aggregates]
+    bounds = [f"{s}_{b}" for s in ("window", "span") for b in ("start", "end")]
+    known = [
+        *workload.keys,
+        *(c for c in RESERVED if c not in ("window", "span")),
+        *computed,
+        *(bounds if flatten else ()),
+    ]
+    for i, name in enumerate(names):
+        if name not in known:
+            message = f"`sink.partition_by` has {name!r}, which is no result column; {did_you_mean(name, known)}"
+            table.mistakes.add((*table.path, "partition_by", i), message, at=0)
+
+
+def _trigger(top: Fields, source: Source | None) -> Trigger:
+    table = top.table_of("trigger", _TRIGGERS)
+    if table is None:
+        return Trigger()
+    if source is not None and not source.stream:
+        table.note(None, "`trigger` is for streams; leave it out, or add stream = true to [source]")
+    said = [key for key in _TRIGGERS if table.has(key)]
+    if len(said) != 1:
+        got = " and ".join(said) if said else "none"
+        table.note(None, f"`trigger` takes one of {', '.join(_TRIGGERS)}; got {got}")
+    for key in ("available_now", "once"):
+        if table.table.get(key) is False:
+            table.note(key, f"`trigger.{key}` = false says nothing; leave it out")
+    every = table.text("processing_time")
+    if every is not None:
+        try:
+            amount = to_amount(every, name="trigger.processing_time")
+            every = str(amount) if amount.measure == TIME else every
+        except QueryError as e:
+            table.note("processing_time", str(e), at=0)
+    return Trigger(table.flag("available_now"), table.flag("once"), every)
+
+
+def _spark(top: Fields) -> SparkSettings:
+    table = top.table_of("spark", ("master", "packages", "conf"))
+    if table is None:
+        return SparkSettings()
+    return SparkSettings(table.text("master", expands=True), table.texts("packages"), table.options("conf"))
+
+
+def _paths(paths: Sequence[str]) -> str:
+    return f" ({', '.join(paths)})" if paths else ""

@@ -1,0 +1,176 @@
+"""The doctor: finds what is wrong and says what mends it."""
+
+# Messages stand on one line, as they are said.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from slicewise.cli import doctor
+from slicewise.cli.commands import app
+from slicewise.cli.doctor import Finding
+
+
+def program(folder: Path, name: str, script: str) -> Path:
+    """A program that is a shell script."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def java(monkeypatch, tmp_path, version, modules="java.base@17\njdk.incubator.vector@17"):
+    script = f"if [ \"$1\" = -version ]; then echo '{version}' >&2; else printf '{modules}'; fi"
+    program(tmp_path, "bin/java", script)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    return doctor.java()
+
+
+def test_java_17_and_newer_are_fine(monkeypatch, tmp_path):
+    assert java(monkeypatch, tmp_path, 'openjdk version "17.0.15" 2025-04-15').ok
+    found = java(monkeypatch, tmp_path, 'openjdk version "21" 2023-09-19')
+    assert found == Finding("Java", True, f"21 ({tmp_path}/bin/java)")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ('openjdk version "11.0.2" 2019', "11 ({path}); Spark needs 17 or newer"),
+        ('java version "1.8.0_301"', "8 ({path}); Spark needs 17 or newer"),
+        ("what?", "{path} does not say its version"),
+    ],
+)
+def test_another_java_is_wrong(monkeypatch, tmp_path, version, said):
+    found = java(monkeypatch, tmp_path, version)
+    assert not found.ok
+    assert found.said == said.format(path=tmp_path / "bin" / "java")
+    assert "openjdk-17" in found.fix
+
+
+def test_a_java_without_the_module_that_spark_asks_for_is_wrong(monkeypatch, tmp_path):
+    found = java(monkeypatch, tmp_path, 'openjdk version "21"', modules="java.base@21")
+    assert not found.ok
+    assert found.said.endswith("lacks the module jdk.incubator.vector, which Spark asks for")
+
+
+def test_no_java_at_all_is_wrong(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = doctor.java()
+    assert (found.ok, found.said) == (False, "not found, neither in JAVA_HOME nor on PATH")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert not doctor.java().ok
+
+
+def test_the_python_of_the_workers_is_the_one_that_runs_here(monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert doctor.workers().ok
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    assert doctor.workers().said == f"{sys.executable}, the same as here"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (f"echo {sys.prefix}; echo 3.8", "(Python 3.8); here is {mine}"),
+        ("echo /elsewhere; echo {mine}", "another environment than {prefix}"),
+        ("exit 1", "(Python unknown); here is {mine}"),
+    ],
+)
+def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path, script, said):
+    words = {"mine": ".".join(map(str, sys.version_info[:2])), "prefix": sys.prefix}
+    path = program(tmp_path, "python", script.format(**words))
+    monkeypatch.setenv("PYSPARK_PYTHON", str(path))
+    found = doctor.workers()
+    assert not found.ok
+    assert found.said.startswith(f"PYSPARK_PYTHON is {path}")
+    assert found.said.endswith(said.format(**words))
+    assert found.fix == f"export PYSPARK_PYTHON={sys.executable}"
+
+
+def test_a_python_that_is_not_there_is_wrong(monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", "/no/such/python")
+    assert doctor.workers().said == "PYSPARK_PYTHON is /no/such/python, which is no program"
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "ok", "said", "fix"),
+    [
+        ("pyspark", "4.3.0", True, "4.3.0", None),
+        ("pyspark", "3.5.1", False, "3.5.1; 4.3 or newer is needed", "'pyspark>=4.3'"),
+        ("pyspark", None, False, "not installed", "'pyspark>=4.3'"),
+        ("protobuf", "6.0", True, "6.0", None),
+        ("protobuf", None, False, "not installed; Spark's streams with state need it, and pip does not bring it with pyspark", "'protobuf>=5'"),
+        ("protobuf", "4.25", False, "4.25; 5 or newer is needed", "'protobuf>=5'"),
+        ("pandas", "2.3.3", True, "2.3.3", None),
+        ("pandas", "3.0.0", False, "3.0.0; Spark works with 2.2 up to below 3", "'pandas>=2.2,<3'"),
+        ("pandas", "2.1", False, "2.1; Spark works with 2.2 up to below 3", "'pandas>=2.2,<3'"),
+        ("pandas", None, False, "not installed; Spark's streams with state need it", "'pandas>=2.2,<3'"),
+        ("pyarrow", "15.0.2", True, "15.0.2", None),
+        ("pyarrow", "14.0", False, "14.0; 15 or newer is needed", "'pyarrow>=15'"),
+        ("pyarrow", None, False, "not installed", "'pyarrow>=15'"),
+    ],
+)  # fmt: skip
+def test_packages(monkeypatch, package, version, ok, said, fix):
+    monkeypatch.setattr(doctor, "_version", lambda name: version if name == package else None)
+    found = getattr(doctor, package)()
+    assert (found.ok, found.said) == (ok, said)
+    assert found.fix is None if fix is None else found.fix.endswith(f"-m pip install {fix}")
+
+
+def test_rocksdb_is_a_jar_of_spark(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    (tmp_path / "jars").mkdir()
+    assert doctor.rocksdb().said == f"no rocksdbjni jar in {tmp_path / 'jars'}"
+    (tmp_path / "jars" / "rocksdbjni-9.8.4.jar").touch()
+    assert doctor.rocksdb() == Finding("RocksDB", True, "rocksdbjni-9.8.4.jar")
+    monkeypatch.setattr(doctor, "_jars", lambda: None)
+    assert doctor.rocksdb().said == "comes with pyspark, which is not installed"
+
+
+@pytest.mark.parametrize(
+    ("free", "ok", "said"), [(8 * 2**30, True, "8.0 GiB free"), (2**30, False, "1.0 GiB free; 3 GiB are needed")]
+)
+def test_memory(monkeypatch, free, ok, said):
+    monkeypatch.setattr(doctor, "_free_memory", lambda: free)
+    assert (doctor.memory().ok, doctor.memory().said) == (ok, said)
+    monkeypatch.setattr(doctor, "_free_memory", lambda: None)
+    assert doctor.memory().ok
+
+
+def test_the_doctor_reports_every_line_and_fails_if_one_is_wrong(monkeypatch):
+    findings = [Finding("Java", True, "17"), Finding("pandas", False, "3.0 [x]", "pip install 'pandas<3'")]
+    monkeypatch.setattr(doctor, "examine", lambda: findings)
+    done = CliRunner().invoke(app, ["doctor"])
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        "ok     Java    17",
+        "wrong  pandas  3.0 [x]",
+        "               pip install 'pandas<3'",
+        "1 of 2 need mending",
+    ]
+    monkeypatch.setattr(doctor, "examine", lambda: findings[:1])
+    done = CliRunner().invoke(app, ["doctor"])
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "all is well")
+
+
+@pytest.mark.slow
+def test_the_doctor_examines_this_machine():
+    names = [found.name for found in doctor.examine()]
+    assert names == [
+        "Python",
+        "Java",
+        "Python of the workers",
+        "pyspark",
+        "protobuf",
+        "pandas",
+        "pyarrow",
+        "RocksDB",
+        "memory",
+    ]
