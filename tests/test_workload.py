@@ -298,14 +298,10 @@ def test_every_refusal_is_a_slicewise_error_and_a_value_error():
 # -- the doors
 
 
-def test_units_and_another_measure_can_be_said_but_not_run():
-    window = sw.sliding(sw.units(10, "km"), every=5)
-    w = sw.Workload("t").query("q", window, n=sw.count())
-    with refuses(
-        "query 'q': sliding(units(10, 'km'), every=5) mixes units with another measure, which is not run yet; give "
-        "`length` and `every` in the same units"
-    ):
-        w.operator()
+def test_units_and_another_measure_can_be_said_and_run():
+    op = sw.Workload("t").query("q", sw.sliding(sw.units(10, "km"), every=5), n=sw.count()).operator()
+    op.process_batch({"t": [1, 3, 7], "km": [0, 8, 12]})
+    assert [(r.start, r.end, r.values["n"]) for r in op.close()] == [(1, 5, 2), (3, 10, 2)]
 
 
 def test_stores_are_known_by_name():

@@ -14,6 +14,7 @@ from slicewise.plan.decisions import (
     LONG_WINDOW,
     Decision,
     choose_store,
+    how_rows_leave,
     keep_tuples,
     needs_tuples,
     remove_tuples,
@@ -28,16 +29,17 @@ FCF, FCA = Context.FORWARD_FREE, Context.FORWARD_AWARE
 CONTEXTS = (FREE, SESSION, FCF, FCA)
 
 SUM = AggregateTraits("sum('v')", commutative=True, invertible=True)
-MAX = AggregateTraits("max('v')", commutative=True)
+MAX = AggregateTraits("max('v')", commutative=True, extreme=True)
 CONCAT = AggregateTraits("concat('v')", commutative=False, kind="holistic")
 FIRST = AggregateTraits("first('v')", commutative=False, timed=True)
+STACK = AggregateTraits("stack('v')", commutative=False, invertible=True, kind="holistic")
 MEDIAN = AggregateTraits("median('v')", commutative=True, kind="holistic")
 
 
-def one(context=FREE, aggregate=SUM, *, ordered=False, counts=False, ties=False, overlap=1) -> Characteristics:
+def one(context=FREE, aggregate=SUM, *, ordered=False, counts=False, ties=False, overlap=1, late=0) -> Characteristics:
     """A workload of one query over one aggregate."""
     query = QueryTraits("q", context, counts_rows=counts, overlap=overlap, aggregates=(aggregate,))
-    return Characteristics(ordered, (query,), breaks_ties=ties)
+    return Characteristics(ordered, (query,), breaks_ties=ties, lateness=late)
 
 
 # -- Figure 4: which workload characteristics require storing individual tuples in memory?
@@ -143,6 +145,18 @@ def test_figure_5_leaf_by_leaf(c, choice, reason):
     assert reason in decision.reason
 
 
+def test_every_query_that_splits_is_named():
+    late = QueryTraits("late", FCF)
+    early, other = QueryTraits("early", FCA), QueryTraits("other", FCA)
+    reason = split_slices(Characteristics(False, (late, early, other))).reason
+    assert reason == (
+        "queries 'early', 'other' are forward context aware: rows place edges before themselves; "
+        "query 'late' is context aware: a row out of order may place an edge"
+    )
+    many = tuple(QueryTraits(f"q{i}", FCA) for i in range(9))
+    assert "queries 'q0' and 8 more are" in split_slices(Characteristics(False, many)).reason
+
+
 def test_figure_5_looks_at_nothing_but_order_and_class():
     for context, ordered, counts, commutative, timed, ties in EVERYTHING:
         aggregate = AggregateTraits("a", commutative=commutative, timed=timed)
@@ -171,20 +185,53 @@ def test_whatever_splits_keeps_tuples():
         (SUM, True, False, True, "invert", "query 'q' shifts rows between slices, and sum('v') has an inverse"),
         (SUM, True, False, False, "recompute", "sum('v') would lose digits by its inverse"),
         (MAX, True, False, True, "recompute", "query 'q' shifts rows between slices, and max('v') has no inverse"),
-        (MAX, True, False, False, "recompute", "has no inverse"),
+        (MAX, True, False, False, "recompute", "computed again only where the rows that leave hold it"),
         (CONCAT, True, False, True, "recompute", "concat('v') has no inverse"),
+        (MEDIAN, True, False, True, "recompute", "median('v') has no inverse"),
+        (STACK, True, False, True, "recompute", "stack('v') has no inverse that takes rows out in any order"),
     ],
 )
 def test_figure_6_leaf_by_leaf(aggregate, counts, ordered, exact, choice, reason):
-    decision = remove_tuples(aggregate, one(FREE, aggregate, ordered=ordered, counts=counts), exact=exact)
+    c = one(FREE, aggregate, ordered=ordered, counts=counts, late=5)
+    decision = remove_tuples(aggregate, c, exact=exact)
     assert decision.choice == choice
     assert reason in decision.reason
+
+
+@pytest.mark.parametrize("aggregate", [SUM, MAX, CONCAT, MEDIAN])
+def test_without_lateness_nothing_is_folded_that_could_shift(aggregate):
+    decision = remove_tuples(aggregate, one(FREE, aggregate, counts=True))
+    assert decision == Decision("never", "nothing is corrected: rows are folded when their order is final")
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "exact", "choice"),
+    [
+        (SUM, True, "invert"),
+        (SUM, False, "recompute"),
+        (MAX, True, "spare"),
+        (MAX, False, "spare"),
+        (CONCAT, True, "recompute"),
+        (MEDIAN, True, "recompute"),
+        (FIRST, True, "recompute"),
+        (STACK, True, "recompute"),
+    ],
+)
+def test_how_rows_leave_a_partial(aggregate, exact, choice):
+    assert how_rows_leave(aggregate, exact=exact).choice == choice
+
+
+def test_extremes_are_those_that_take_rows_in_any_order():
+    for aggregate in (sw.max, sw.min, sw.range_, sw.max_count, sw.min_count):
+        assert AggregateTraits.of(aggregate("v")).extreme
+    for other in (sw.sum("v"), sw.first("v"), sw.max_by("w", "v"), sw.median("v"), sw.m4("v"), sw.collect_set("v")):
+        assert not AggregateTraits.of(other).extreme
 
 
 def test_only_the_aggregates_of_counting_queries_lose_rows():
     timed = QueryTraits("timed", aggregates=(MAX,))
     counting = QueryTraits("counting", counts_rows=True, aggregates=(SUM,))
-    c = Characteristics(False, (timed, counting))
+    c = Characteristics(False, (timed, counting), lateness=5)
     assert remove_tuples(MAX, c).choice == "never"
     assert remove_tuples(SUM, c).choice == "invert"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 import slicewise as sw
+from slicewise.plan.explain import explain
 from tests.slicing.strategies import mixed_workloads, workloads
 
 
@@ -22,10 +23,49 @@ def test_every_decision_has_its_reason_beside_it():
     lines = {line[2:].split("  ")[0]: line for line in decisions}
     assert "yes" in lines["store tuples?"]
     assert "query 'recent' is forward context aware" in lines["store tuples?"]
-    assert "fold again" in lines["remove tuples?"]
+    assert "invert or recompute" in lines["remove tuples?"]
+    assert "query 'recent' shifts rows between slices" in lines["remove tuples?"]
     assert "prefix or eager" in lines["avg('v')"]
     assert "eager" in lines["max('v')"]
     assert said.endswith("and each row: ts, v, page")
+
+
+def removal(lateness, window=None, **aggregates):
+    workload = sw.Workload("t", lateness=lateness).query("q", window or sw.tumbling(sw.rows(10)), **aggregates)
+    said = workload.explain()
+    row = said[said.index("remove tuples?") : said.index("where to cut?")]
+    return " ".join(row.split()[2:])
+
+
+def test_how_rows_are_taken_out_is_said_for_every_aggregate():
+    said = removal(5, n=sw.count(), s=sw.sum("v"), top=sw.max("v"), mid=sw.median("v"))
+    assert said == (
+        "invert or recompute query 'q' shifts rows between slices: taken out of count() by inverse; taken out of "
+        "sum('v') by inverse where the type is exact (integers, decimals), else computed again; max('v') computed "
+        "again only where the rows that leave hold its extreme; median('v') computed again"
+    )
+    assert removal(5, n=sw.count()).startswith("invert query 'q' shifts rows between slices: taken out of count()")
+    assert removal(5, top=sw.max("v")).startswith("recompute query 'q' shifts rows")
+    assert removal(0, top=sw.max("v")) == "never nothing is corrected: rows are folded when their order is final"
+    assert removal(5, sw.tumbling(5), n=sw.count()) == "never no query counts rows: a row stays in its slice"
+
+
+def test_splits_are_said_with_the_queries_that_cause_them_and_the_size_they_are_bounded_by():
+    workload = sw.Workload("t", lateness=5).query("mark", sw.punctuated("v > 3"), n=sw.count())
+    workload = workload.query("recent", sw.sliding(sw.rows(3), every=5), n=sw.count())
+
+    def splits(workload, **how):
+        said = explain(workload, **how)
+        return " ".join(said[said.index("split slices?") : said.index("remove tuples?")].split()[2:])
+
+    why = "yes query 'recent' is forward context aware: rows place edges before themselves; query 'mark' is context "
+    why += "aware: a row out of order may place an edge"
+    assert splits(workload) == why
+    assert splits(workload, max_slice=100) == f"{why}; slices whose rows may shift hold at most 100 rows"
+    assert "at most" not in splits(workload, max_slice=100, ordered=True)
+    in_advance = sw.Workload("t", lateness=5).query("q", sw.tumbling(5), n=sw.count())
+    assert splits(in_advance, max_slice=100).startswith("no context-free edges are known in advance")
+    assert "at most" not in splits(in_advance, max_slice=100)
 
 
 def test_an_ordered_stream_is_said_to_be_one():

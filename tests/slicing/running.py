@@ -13,6 +13,7 @@ from slicewise.testing import Oracle
 from slicewise.testing.same import is_same
 
 TYPES = {"v": pa.int64(), "w": pa.string(), "k": pa.string(), "j": pa.int64(), "o": pa.int64(), "u": pa.float64()}
+TYPES["z"] = pa.int64()
 FLOATS = {**TYPES, "v": pa.float64()}
 
 
@@ -21,7 +22,7 @@ def key_of(workload: sw.Workload, row: dict) -> tuple:
 
 
 def columns_of(chunk: list[dict]) -> dict[str, list]:
-    return {name: [row[name] for row in chunk] for name in ("t", "v", "w", "k", "j", "o", "u")}
+    return {name: [row[name] for row in chunk] for name in ("t", *TYPES)}
 
 
 def run_operator(op, epochs, *, between: Callable = lambda op: op, one_by_one: bool = False) -> list[list[sw.Result]]:

@@ -57,8 +57,13 @@ def workloads(draw: st.DrawFn, aggregates: st.SearchStrategy | None = None) -> s
 
 
 def rows(values: st.SearchStrategy | None = None) -> st.SearchStrategy:
-    """One row: its time, and all columns that workloads read. The measure ``u`` advances with time."""
-    return _rows(values).map(lambda row: {**row, "u": 100 + row["t"] / 2})
+    """One row: its time, and all columns that workloads read. The measures ``u`` and ``z`` advance with time."""
+
+    def measured(row: dict) -> dict:
+        u = None if row["u"] is None else 100 + row["t"] / 2
+        return {**row, "u": u, "z": None if row["z"] is None else row["t"] // 3}
+
+    return _rows(values).map(measured)
 
 
 def _rows(values: st.SearchStrategy | None) -> st.SearchStrategy:
@@ -70,6 +75,8 @@ def _rows(values: st.SearchStrategy | None) -> st.SearchStrategy:
             "k": st.one_of(st.none(), st.sampled_from("xy")),
             "j": st.integers(0, 1),
             "o": st.one_of(st.none(), st.integers(0, 3)),
+            "u": st.sampled_from([1, 1, 1, 1, None]),
+            "z": st.sampled_from([1, 1, 1, None]),
         }
     )
 
@@ -130,13 +137,18 @@ def at_most_five(total: dict, oldest: dict) -> bool:
 def context_windows() -> st.SearchStrategy:
     """One window that only rows in order can tell."""
     few, some = st.integers(1, 4).map(sw.rows), st.integers(1, 6).map(sw.rows)
-    measure = st.sampled_from([1, 2.5, 4, 7.5]).map(lambda x: sw.units(x, "u"))
+    measure = st.sampled_from([1, 2.5, 4, 7.5, 0.1]).map(lambda x: sw.units(x, "u"))
+    coarse, other = st.sampled_from([2.5, 4]).map(lambda x: sw.units(x, "u")), st.integers(1, 5)
+    ticks = st.one_of(few, st.integers(2, 15), coarse)
     return st.one_of(
         st.builds(sw.tumbling, some),
         st.builds(lambda n, m: sw.sliding(n, every=m), some, some),
         st.builds(lambda n, e: sw.sliding(n, every=e), some, st.integers(2, 15)),
         st.builds(lambda n, m: sw.sliding(n, every=m), st.integers(1, 20), few),
         st.builds(lambda x, y: sw.sliding(x, every=y), measure, measure),
+        st.builds(lambda x, y: sw.sliding(x, every=y), measure, st.one_of(few, st.integers(2, 15))),
+        st.builds(lambda x, y: sw.sliding(x, every=y), st.one_of(some, st.integers(1, 20)), coarse),
+        st.builds(lambda x, z: sw.sliding(x, every=sw.units(z, "z")), measure, other),
         st.sampled_from(["v > 2", "v = 0", "w = 'a'"]).map(sw.punctuated),
         st.builds(
             lambda c, n: sw.frames(c, min_rows=n),
@@ -146,7 +158,7 @@ def context_windows() -> st.SearchStrategy:
         st.just(sw.user_defined(EveryThird)),
         st.just(sw.user_defined(EverySecond)),
         st.just(sw.user_defined(LastThree, columns=["v"], deterministic=False)),
-        st.builds(lambda m: sw.policy(at_most_five, watch={"n": sw.count()}, every=m), few),
+        st.builds(lambda m: sw.policy(at_most_five, watch={"n": sw.count()}, every=m), ticks),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import slicewise as sw
-from slicewise.errors import DataError, QueryError
+from slicewise.errors import DataError
 
 
 class Says:
@@ -96,29 +96,22 @@ def test_a_policy_that_raises_names_the_record():
     assert [r.values["s"] for r in op.close()] == [6, 14]
 
 
-def test_a_policy_is_reported_by_rows():
-    workload = sw.Workload("t").query("q", sw.policy(lambda total, oldest: False, every=5), n=sw.count())
-    message = "query 'q': a policy is reported every so many rows; got every=5; write every=sw.rows(...)"
-    with pytest.raises(QueryError, match=f"^{re.escape(message)}$"):
-        workload.operator()
+def test_a_policy_is_reported_at_ticks_of_any_measure():
+    """At most three rows; one every two units of time or of km, with what is there by then."""
 
+    def more_than_three(total, oldest):
+        return total["n"] - oldest["n"] >= 3
 
-def test_a_measure_that_goes_backwards_names_the_row_and_loses_no_other():
-    op = sw.Workload("t").query("q", sw.tumbling(sw.units(10, "km")), n=sw.count()).operator()
-    op.process_batch({"t": [1, 2, 3], "km": [1.0, 5.0, 20.0]})
-    op.advance(0)
-    op.process(2, {"km": 30.0})
-    message = "the measure 'km' must not go backwards; it is 30.0 at time 2 and 20.0 at time 3; "
-    message += "the row at time 2 was left out"
-    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        op.advance(1)
-    assert [(r.start, r.values["n"]) for r in op.close()] == [(0, 2), (20, 1)]
+    def told(every):
+        window = sw.policy(more_than_three, watch={"n": sw.count()}, every=every)
+        op = sw.Workload("t").query("q", window, vs=sw.collect_list("v")).operator()
+        op.process_batch({"t": [0, 1, 2, 5, 6], "v": [0, 1, 2, 3, 4], "km": [0.5, 1.0, 2.5, 3.0, 7.0]})
+        found = [*op.advance(4), *op.close()]
+        return [(r.start, r.end, r.values["vs"]) for r in found]
 
-
-def test_mixed_units_are_refused():
-    workload = sw.Workload("t").query("q", sw.sliding(sw.units(1, "km"), every=sw.rows(3)), n=sw.count())
-    with pytest.raises(QueryError, match="mixes units with another measure, which is not run yet"):
-        workload.operator()
+    assert told(sw.rows(2)) == [(0, 2, [0, 1]), (1, 4, [1, 2, 3])]
+    assert told(2) == [(0, 2, [0, 1]), (0, 4, [0, 1, 2]), (1, 6, [1, 2, 3]), (2, 8, [2, 3, 4])]
+    assert told(sw.units(2, "km")) == [(0.5, 2, [0, 1]), (1.0, 4, [1, 2, 3]), (1.0, 6, [1, 2, 3]), (2.5, 8, [2, 3, 4])]
 
 
 def test_the_papers_running_example_keeps_the_longest_suffix_whose_sum_is_at_most_ten():

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.order import MaxCount, MinCount, Range
 from slicewise.amounts import ROWS
+from slicewise.swag.base import is_selective
 from slicewise.windows import Context, Cumulative, Landmark, Sliding, Window
 from slicewise.workload import Workload
 
@@ -18,19 +20,25 @@ __all__ = ["AggregateTraits", "Characteristics", "QueryTraits", "characteristics
 
 @dataclass(frozen=True)
 class AggregateTraits:
-    """What the decisions need to know of an aggregate."""
+    """What the decisions need to know of an aggregate.
+
+    ``extreme`` says that it is made of extremes and takes rows in any order: rows that do not hold the extreme may
+    leave without a trace.
+    """
 
     name: str
     commutative: bool = True
     invertible: bool = False
     timed: bool = False
     kind: str = "distributive"
+    extreme: bool = False
 
     @classmethod
     def of(cls, aggregate: Aggregate) -> AggregateTraits:
         """The traits of an aggregate, under the name that messages call it."""
         a = aggregate
-        return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind)
+        extreme = a.commutative and (is_selective(a) or isinstance(a, (Range, MaxCount, MinCount)))
+        return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind, extreme)
 
 
 @dataclass(frozen=True)

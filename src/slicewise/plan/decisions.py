@@ -15,6 +15,7 @@ from slicewise.windows import Context
 __all__ = [
     "Decision",
     "choose_store",
+    "how_rows_leave",
     "keep_tuples",
     "needs_tuples",
     "remove_tuples",
@@ -70,14 +71,17 @@ def keep_tuples(c: Characteristics) -> Decision:
 
 def split_slices(c: Characteristics) -> Decision:
     """Figure 5: are splits required?"""
-    for query in c.queries:
-        if query.context is Context.FORWARD_AWARE:
-            return Decision(True, f"query {query.name!r} is forward context aware: rows place edges before themselves")
+    aware = [q.name for q in c.queries if q.context is Context.FORWARD_AWARE]
+    free = [q.name for q in c.queries if q.context is Context.FORWARD_FREE and not c.ordered]
+    why = []
+    if aware:
+        why.append(f"{_queries(aware, 'forward context aware')}: rows place edges before themselves")
+    if free:
+        why.append(f"{_queries(free, 'context aware')}: a row out of order may place an edge")
+    if why:
+        return Decision(True, "; ".join(why))
     if c.ordered:
         return Decision(False, "rows come in order and no edge is placed behind them")
-    for query in c.queries:
-        if query.context is Context.FORWARD_FREE:
-            return Decision(True, f"query {query.name!r} is context aware: a row out of order may place an edge")
     return Decision(False, "context-free edges are known in advance, and sessions only ever merge")
 
 
@@ -88,12 +92,30 @@ def remove_tuples(aggregate: AggregateTraits, c: Characteristics, *, exact: bool
         return Decision("never", "no query over it counts rows: a row stays in its slice")
     if c.ordered:
         return Decision("never", "rows come in order: none shifts the ones behind it")
-    if aggregate.invertible and exact:
-        return Decision(
-            "invert", f"query {counting[0]!r} shifts rows between slices, and {aggregate.name} has an inverse"
-        )
-    why = "has no inverse" if not aggregate.invertible else "would lose digits by its inverse"
-    return Decision("recompute", f"query {counting[0]!r} shifts rows between slices, and {aggregate.name} {why}")
+    if not c.lateness:
+        return Decision("never", "nothing is corrected: rows are folded when their order is final")
+    leave = how_rows_leave(aggregate, exact=exact)
+    return Decision(
+        "invert" if leave.choice == "invert" else "recompute",
+        f"query {counting[0]!r} shifts rows between slices, and {leave.reason}",
+    )
+
+
+def how_rows_leave(aggregate: AggregateTraits, *, exact: bool) -> Decision:
+    """What becomes of a partial when some of its rows leave?  ``"invert"``, ``"spare"`` or ``"recompute"``.
+
+    ``"spare"`` is to leave it alone, unless the rows that leave hold its extreme: then it is computed again.
+    """
+    name = aggregate.name
+    if aggregate.invertible and aggregate.commutative and exact:
+        return Decision("invert", f"{name} has an inverse")
+    if aggregate.extreme:
+        return Decision("spare", f"{name} has no inverse: computed again only where the rows that leave hold it")
+    if not aggregate.invertible:
+        return Decision("recompute", f"{name} has no inverse")
+    if not aggregate.commutative:
+        return Decision("recompute", f"{name} has no inverse that takes rows out in any order")
+    return Decision("recompute", f"{name} would lose digits by its inverse")
 
 
 def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool) -> Decision:
@@ -133,3 +155,10 @@ def slicing_technique(c: Characteristics, progressions: int, points: int) -> Dec
 
 def _many(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def _queries(names: list[str], what: str) -> str:
+    if len(names) == 1:
+        return f"query {names[0]!r} is {what}"
+    said = ", ".join(map(repr, names[:3])) if len(names) <= 3 else f"{names[0]!r} and {len(names) - 1} more"
+    return f"queries {said} are {what}"

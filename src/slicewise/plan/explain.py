@@ -11,6 +11,7 @@ from slicewise.plan.characteristics import AggregateTraits, Characteristics, cha
 from slicewise.plan.decisions import (
     Decision,
     choose_store,
+    how_rows_leave,
     keep_tuples,
     remove_tuples,
     slicing_technique,
@@ -29,8 +30,8 @@ LONGEST_LABEL = 40
 LISTED = 12
 
 
-def explain(workload: Workload, *, ordered: bool = False) -> str:
-    """What a workload is, what was decided about it and why.
+def explain(workload: Workload, *, ordered: bool = False, max_slice: int | None = None) -> str:
+    """What a workload is, what was decided about it and why; ``max_slice`` as for the operator.
 
     Examples
     --------
@@ -60,7 +61,7 @@ def explain(workload: Workload, *, ordered: bool = False) -> str:
     aggregates = list(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     label = max(len("remove tuples?"), *(min(len(repr(a)), LONGEST_LABEL) for a in aggregates))
     lines = [_opening(workload, ordered), "", "queries", *_queries(workload), "", "decisions"]
-    decisions = list(_decisions(workload, c, aggregates))
+    decisions = list(_decisions(workload, c, aggregates, max_slice))
     choice = max(len(d.choice) for _, d in decisions)
     for question, decision in decisions:
         lines += _row(question, decision, label, choice)
@@ -104,23 +105,63 @@ def _queries(workload: Workload) -> Iterator[str]:
         yield f"  and {len(workload.queries) - LISTED} more"
 
 
-def _decisions(workload: Workload, c: Characteristics, aggregates: list[Aggregate]) -> Iterator[tuple[str, Decision]]:
+def _decisions(
+    workload: Workload, c: Characteristics, aggregates: list[Aggregate], max_slice: int | None
+) -> Iterator[tuple[str, Decision]]:
     yield "store tuples?", _yes_or_no(keep_tuples(c))
-    yield "split slices?", _yes_or_no(split_slices(c))
+    yield "split slices?", _splits(c, max_slice)
     yield "remove tuples?", _removal(c, aggregates)
     yield "where to cut?", _technique(workload, c)
     for aggregate in aggregates:
         yield repr(aggregate), _store(aggregate, c)
 
 
+#: What is said of aggregates whose rows leave slices: always by inverse, by inverse for exact types only, and so on.
+REMOVALS = {
+    ("invert", "invert"): "taken out of {} by inverse",
+    ("invert", "recompute"): (
+        "taken out of {} by inverse where the type is exact (integers, decimals), else computed again"
+    ),
+    ("spare", "spare"): "{} computed again only where the rows that leave hold its extreme",
+    ("recompute", "recompute"): "{} computed again",
+}
+
+
 def _removal(c: Characteristics, aggregates: list[Aggregate]) -> Decision:
-    """What is done today where the tree of Figure 6 would take rows out: the slices they leave are folded again."""
-    moved = [d for d in (remove_tuples(AggregateTraits.of(a), c) for a in aggregates) if d.choice != "never"]
-    if moved:
-        return Decision("fold again", f"{moved[0].reason.split(', and ')[0]}; slices that rows leave are folded again")
-    if any(q.counts_rows for q in c.queries):
-        return Decision("never", "rows come in order: none shifts another")
-    return Decision("never", "no query counts rows: a row stays in its slice")
+    """What is done where rows shift between slices, for all aggregates at once."""
+    found: dict[str, Decision] = {}
+    ways: dict[tuple[str, str], list[str]] = {}
+    for aggregate in aggregates:
+        traits = AggregateTraits.of(aggregate)
+        # Counts are exact; of other types one only knows when rows come.
+        exactness = (True, True) if aggregate.name == "count" else (True, False)
+        for exact in exactness:
+            decision = remove_tuples(traits, c, exact=exact)
+            found.setdefault(decision.choice, decision)
+        if decision.choice != "never":
+            way = tuple(how_rows_leave(traits, exact=exact).choice for exact in exactness)
+            ways.setdefault(way, []).append(repr(aggregate))
+    moved = [choice for choice in ("invert", "recompute") if choice in found]
+    if not moved:
+        if not any(q.counts_rows for q in c.queries):
+            return Decision("never", "no query counts rows: a row stays in its slice")
+        never = [d for d in (remove_tuples(AggregateTraits.of(a), c) for a in aggregates) if "over it" not in d.reason]
+        return Decision("never", never[0].reason)
+    said = [what.format(_listed(ways[way])) for way, what in REMOVALS.items() if way in ways]
+    return Decision(" or ".join(moved), f"{found[moved[0]].reason.split(', and ')[0]}: {'; '.join(said)}")
+
+
+def _listed(names: list[str]) -> str:
+    rest = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + rest
+
+
+def _splits(c: Characteristics, max_slice: int | None) -> Decision:
+    decision = _yes_or_no(split_slices(c))
+    shifts = any(q.counts_rows for q in c.queries) or decision.choice == "yes"
+    if max_slice is None or c.ordered or not c.lateness or not shifts:
+        return decision
+    return Decision(decision.choice, f"{decision.reason}; slices whose rows may shift hold at most {max_slice} rows")
 
 
 def _yes_or_no(decision: Decision) -> Decision:

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
-from slicewise.amounts import INTEGER, ROWS, TIME, Amount
+from slicewise.amounts import INTEGER, TIME, Amount
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
 from slicewise.results import ResultSchema
-from slicewise.windows import Context, Policy, Session, Window
+from slicewise.windows import Context, Session, Window
 from slicewise.workload import Workload
 
 __all__ = ["Group", "Plan", "check_runnable", "is_periodic", "needs_rows", "plan_for"]
@@ -68,6 +68,8 @@ class Plan:
         The columns that the workload reads besides time and keys.
     tuple_types
         The columns of stored tuples: all that any aggregate reads, so that slices can be cut anew from them.
+    max_slice
+        How many rows a slice may hold whose rows may still shift; None for any number.
     """
 
     workload: Workload
@@ -84,22 +86,12 @@ class Plan:
     tuple_types: Mapping[str, pa.DataType]
     column_types: Mapping[str, pa.DataType]
     schema: ResultSchema
+    max_slice: int | None = None
 
 
 def check_runnable(workload: Workload) -> None:
     """Refuse windows that the engine cannot run."""
     for query in workload.queries:
-        kinds = {m.kind for m in query.window.measures}
-        if len(kinds) > 1 and "units" in kinds:
-            raise QueryError(
-                f"query {query.name!r}: {query.window!r} mixes units with another measure, which is not run yet; give "
-                "`length` and `every` in the same units"
-            )
-        if isinstance(query.window, Policy) and query.window.every.measure != ROWS:
-            raise QueryError(
-                f"query {query.name!r}: a policy is reported every so many rows; got every={query.window.every}; write "
-                "every=sw.rows(...)"
-            )
         if max(map(abs, _times(query.window)), default=0) > LARGEST:
             raise QueryError(
                 f"query {query.name!r}: {query.window!r} reaches further than event times do, which end at 2**60; make "
@@ -121,6 +113,7 @@ def plan_for(
     time_type: pa.DataType,
     ordered: bool = False,
     store: str | None = None,
+    max_slice: int | None = None,
 ) -> Plan:
     """Decide everything about a workload whose columns have these types.
 
@@ -132,7 +125,11 @@ def plan_for(
         The Arrow type of the time column, for the bounds of windows in results.
     store
         Use this store for every aggregate instead of the one that fits it best.
+    max_slice
+        Divide slices whose rows may still shift, so that none holds more rows: what must be computed again when one is
+        split, or when rows leave it, is bounded by that.
     """
+    check_max_slice(max_slice)
     c = characteristics_of(workload, ordered=ordered)
     aggregates = tuple(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     monoids = tuple(a.bind(*(types[column] for column in a.columns)) for a in aggregates)
@@ -158,6 +155,7 @@ def plan_for(
         tuple_types={name: types[name] for name in workload.columns} if recomputed else {},
         column_types={name: types[name] for name in workload.columns},
         schema=_schema(workload, types, time_type, dict(zip(aggregates, monoids, strict=True))),
+        max_slice=max_slice,
     )
 
 
@@ -165,6 +163,14 @@ def check_store(store: str | None) -> None:
     """Refuse a store that there is not."""
     if store is not None and store not in STORE_NAMES:
         raise QueryError(f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}")
+
+
+def check_max_slice(max_slice: int | None) -> None:
+    """Refuse a size that no slice can have."""
+    if max_slice is not None and (isinstance(max_slice, bool) or not isinstance(max_slice, int) or max_slice < 1):
+        raise QueryError(
+            f"`max_slice` must be a number of rows, 1 or more; got {max_slice!r}; leave it out for slices of any size"
+        )
 
 
 def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slicewise.slicing.discretise import Found
-from slicewise.slicing.kernels import match_rows
+from slicewise.slicing.kernels import ROOM, match_rows
 from slicewise.slicing.pieces import Pieces
 
 __all__ = ["Ledger", "entries_of"]
@@ -52,11 +52,37 @@ class Ledger:
     def find(self, other: Ledger) -> np.ndarray:
         """For each entry of another ledger the same window in this one, or -1."""
         names = ("family", "key", "start", "end", "nth")
-        return match_rows(tuple(getattr(self, n) for n in names), tuple(getattr(other, n) for n in names))
+        table, wanted = (tuple(getattr(ledger, n) for n in names) for ledger in (self, other))
+        packed = _packed(table, wanted)
+        if packed is None:
+            return match_rows(table, wanted)
+        mine, theirs = packed
+        order = np.argsort(mine, kind="stable")
+        at = np.searchsorted(mine, theirs, sorter=order)
+        found = order[np.minimum(at, len(order) - 1)]
+        return np.where(mine[found] == theirs, found, -1)
 
     def same_rows(self, other: Ledger) -> np.ndarray:
         """Entry by entry, whether both windows hold the same rows."""
         return (self.first == other.first) & (self.last == other.last) & (self.rows == other.rows)
+
+
+def _packed(table: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Rows as one integer each, which is found much faster; None where they do not fit, or there is none."""
+    if not len(table[0]) or not len(wanted[0]):
+        return None
+    mine, theirs, room = np.zeros(len(table[0]), np.int64), np.zeros(len(wanted[0]), np.int64), ROOM
+    for a, b in zip(table, wanted, strict=True):
+        if a.dtype.kind != "i" or b.dtype.kind != "i":
+            return None
+        low = min(int(a.min()), int(b.min()))
+        span = max(int(a.max()), int(b.max())) - low + 1
+        room //= span
+        if not room:
+            return None
+        if span > 1:
+            mine, theirs = mine * span + (a - low), theirs * span + (b - low)
+    return mine, theirs
 
 
 def entries_of(found: Found, pieces: Pieces) -> Ledger:
@@ -68,9 +94,9 @@ def entries_of(found: Found, pieces: Pieces) -> Ledger:
         found.start,
         found.end,
         none,
-        pieces.first[found.low],
-        pieces.last[found.high - 1],
-        pieces.before[found.high] - pieces.before[found.low],
+        pieces.first_of(found.low),
+        pieces.last_of(found.high - 1),
+        pieces.count(found.low, found.high),
         found.decided,
         none.copy(),
     )

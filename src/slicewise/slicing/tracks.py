@@ -10,116 +10,48 @@ The order of rows before the horizon is final: a row that comes later than that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Parts
-from slicewise.amounts import ROWS
+from slicewise.aggregates.base import Monoid, Parts, take_parts
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
-from slicewise.plan.plan import Group, Plan, needs_rows
+from slicewise.plan.characteristics import AggregateTraits
+from slicewise.plan.decisions import how_rows_leave
+from slicewise.plan.plan import Group, Plan
 from slicewise.results import INSERT, RETRACT, UPDATE, Block
 from slicewise.slicing.discretise import (
     NO_ROWS,
-    Counts,
-    Discretiser,
+    Came,
     Found,
     Marked,
-    RowsPerTick,
     Step,
-    TimePerRows,
-    Units,
-    View,
     ordinals,
 )
-from slicewise.slicing.intake import conform
 from slicewise.slicing.kernels import expand_ranges, sorted_unique
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.ledgers import Ledger, entries_of
+from slicewise.slicing.measures import fits_column, fitting, misfits
 from slicewise.slicing.periodic import NEVER
-from slicewise.slicing.pieces import ARRIVAL, LAST, OWN_COLUMNS, SLOT, WEIGHT, Pieces
+from slicewise.slicing.pieces import ARRIVAL, LAST, SLOT, WEIGHT, Pieces
+from slicewise.slicing.removal import Cuts
 from slicewise.slicing.reports import Expansion
+from slicewise.slicing.trackstate import (
+    TrackState,
+    carried_track,
+    discretisers_for,
+    monoids_of,
+    new_tracks,
+    no_slices,
+)
 from slicewise.slicing.tuples import Tuples
-from slicewise.slicing.userwindows import make_user_windows
-from slicewise.windows import Sliding, Window
+from slicewise.slicing.views import View
 
-__all__ = ["Ledger", "Track", "TrackState"]
-
-
-@dataclass(frozen=True, eq=False)
-class TrackState:
-    """All that a track knows, as data.
-
-    ``queries`` are the names of those it serves, ``since`` is the event time from which on it counts rows. Ledgers and
-    what user code remembers stand under the name of their discretiser, whose ``windows`` they number.
-    ``base`` and ``last_seen`` have an entry for every key: the position of the key's first row that is still here, and
-    the latest event time of any of its rows.
-    """
-
-    rows: Tuples
-    slices: Mapping[str, Parts]
-    base: np.ndarray
-    last_seen: np.ndarray
-    queries: tuple[str, ...]
-    since: int = -NEVER
-    arrived: int = 0
-    windows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    ledgers: Mapping[str, Ledger] = field(default_factory=dict)
-    memory: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def slice_count(self) -> int:
-        """How many of the rows are slices of several."""
-        return int((self.rows.columns[SLOT].values >= 0).sum())
-
-    @classmethod
-    def empty(cls, plan: Plan, queries: tuple[str, ...], since: int = -NEVER) -> TrackState:
-        """No rows at all."""
-        said = {q.name: q for q in plan.workload.queries}
-        discretisers = discretisers_for(list(dict.fromkeys(said[name].window for name in queries)))
-        conditions = {d.column: pa.bool_() for d in discretisers if isinstance(d, Marked)}
-        types = {**plan.column_types, **conditions, **dict.fromkeys(OWN_COLUMNS, pa.int64())}
-        parts = {repr(m.aggregate): m.identities(0) for m in plan.monoids}
-        windows = {d.name: tuple(map(repr, d.windows)) for d in discretisers}
-        return cls(Tuples.empty(types), parts, NO_ROWS, NO_ROWS, queries, since, windows=windows)
-
-
-def new_tracks(plan: Plan) -> tuple[TrackState, ...]:
-    """The states of the tracks of a plan that has seen nothing: one, if rows must be counted at all."""
-    if not plan.context:
-        return ()
-    asked = tuple(q.name for q in plan.workload.queries if needs_rows(q.window))
-    return (TrackState.empty(plan, asked),)
-
-
-def carried_track(state: TrackState, plan: Plan) -> TrackState | None:
-    """The state of a track for a plan with other queries; None if it serves none of them."""
-    said = {q.name: q for q in plan.workload.queries}
-    names = tuple(name for name in state.queries if name in said)
-    if not names:
-        return None
-    now = {d.name: d for d in discretisers_for(list(dict.fromkeys(said[name].window for name in names)))}
-    ledgers = {}
-    for name, ledger in state.ledgers.items():
-        if name in now:
-            places = {repr(w): i for i, w in enumerate(now[name].windows)}
-            ledgers[name] = ledger.renumbered(np.array([places.get(w, -1) for w in state.windows[name]], np.int64))
-    wanted = TrackState.empty(plan, names).rows.columns
-    nothing = Column.of([None] * len(state.rows))
-    columns = {n: state.rows.columns.get(n, conform(nothing, c.type, n)) for n, c in wanted.items()}
-    return replace(
-        state,
-        rows=replace(state.rows, columns=columns),
-        queries=names,
-        slices=_carried_parts(state, plan),
-        windows={name: tuple(map(repr, d.windows)) for name, d in now.items()},
-        ledgers=ledgers,
-        memory={name: memory for name, memory in state.memory.items() if name in now},
-    )
+__all__ = ["Ledger", "Track", "TrackState", "carried_track", "new_tracks"]
 
 
 class Track:
@@ -128,7 +60,8 @@ class Track:
     def __init__(self, plan: Plan, state: TrackState) -> None:
         self.plan = plan
         self.state = state
-        served = {name: number for number, (name, _) in enumerate(plan.schema.queries) if name in set(state.queries)}
+        asked = set(state.queries)
+        served = {name: number for number, (name, _) in enumerate(plan.schema.queries) if name in asked}
         windows = dict.fromkeys(plan.workload.queries[number].window for number in served.values())
         self.discretisers = discretisers_for(list(windows))
         place = {window: i for i, window in enumerate(plan.context)}
@@ -138,20 +71,31 @@ class Track:
             [Expansion([_of_track(g, place[w], mine) for w in d.windows]) for g in plan.groups]
             for d in self.discretisers
         ]
+        self.monoids = monoids_of(plan, state.queries)
+        #: How the partials of cuts change when rows leave them, for each monoid.
+        self.removal = {i: _removal(plan.monoids[i]) for i in self.monoids}
         self._pending: list[Tuples] = []
         self._arrived = state.arrived
 
     def counted(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> Tuples:
         """Those of some new rows that come in time to count, with what is to be known of them."""
-        kept = np.flatnonzero(times >= max(horizon, self.state.since))
-        mine = {name: columns[name].take(kept) for name in self.plan.column_types}
+        arrival = np.arange(self._arrived, self._arrived + len(times))
+        mine = {name: columns[name] for name in self.plan.column_types}
+        if len(times) and times.min() < max(horizon, self.state.since):
+            kept = np.flatnonzero(times >= max(horizon, self.state.since))
+            key, times, arrival = key[kept], times[kept], arrival[kept]
+            mine = {name: column.take(kept) for name, column in mine.items()}
+        else:
+            # Rows wait for the next step, and the caller's arrays are not ours to keep.
+            key, times, mine = key.copy(), times.copy(), {name: _copy(column) for name, column in mine.items()}
         for discretiser in self.discretisers:
             if isinstance(discretiser, Marked):
-                mine[discretiser.column] = discretiser.mark(mine, len(kept))
-        mine[ARRIVAL] = mine[LAST] = Column(self._arrived + kept, pa.int64())
-        mine[WEIGHT] = Column(np.ones(len(kept), np.int64), pa.int64())
-        mine[SLOT] = Column(np.full(len(kept), -1), pa.int64())
-        return Tuples.new(key[kept], times[kept], mine)
+                mine[discretiser.column] = discretiser.mark(mine, len(arrival))
+            if discretiser.measures:
+                mine[fits_column(discretiser.measures)] = fitting(mine, discretiser.measures)
+        mine[ARRIVAL] = Column(arrival, pa.int64())
+        mine[SLOT] = Column(np.full(len(arrival), -1), pa.int64())
+        return Tuples.new(key, times, mine)
 
     def insert(self, rows: Tuples, arrived: int) -> None:
         """Let rows in, of so many that arrived."""
@@ -162,23 +106,26 @@ class Track:
     def advance(self, step: Step, keys: KeyTable) -> tuple[TrackState, list[Block]]:
         """Report what is due, correct what changed; gives the state after the step, which is not yet taken.
 
-        Rows that user code stumbles over, or whose measure goes backwards, are left out; the step can be taken again.
+        Rows whose measure goes backwards are left out of the windows on it, rows that user code stumbles over out of
+        the track; the step can be taken again.
         """
-        rows = self.state.rows.joined(self._pending, self.plan.workload.order)
+        rows, came = self.state.rows.joined_in_order(self._pending, self.plan.workload.order)
+        self._refuse_misfits(rows)
         try:
-            for discretiser in self.discretisers:
-                if isinstance(discretiser, Units):
-                    discretiser.check(rows)
-            return self._advance(step, rows, keys)
+            return self._advance(step, rows, came, keys)
         except RefusedRowsError as error:
             self._leave_out(rows.columns[ARRIVAL].values[error.rows])
             raise
 
-    def _advance(self, step: Step, rows: Tuples, keys: KeyTable) -> tuple[TrackState, list[Block]]:
+    def _advance(
+        self, step: Step, rows: Tuples, came: np.ndarray | None, keys: KeyTable
+    ) -> tuple[TrackState, list[Block]]:
         state = self.state
         many = max(len(keys), 1)  # without key columns there is one key
         base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -NEVER)
-        view = View(rows, rows.columns[WEIGHT].values, base, last_seen)
+        slot = rows.columns[SLOT].values
+        folded = np.flatnonzero(slot >= 0)
+        view = View(rows, folded, state.slices[WEIGHT][0][slot[folded]], base, last_seen)
         memory: dict[str, Any] = {}
         first, begins, all_found = view.first_at(step.horizon), [], []
         for discretiser in self.discretisers:
@@ -189,70 +136,153 @@ class Track:
             begins.append(needed.begins)
             all_found.append(found)
         # Rows are cut at the bounds of the windows of all queries, and each cut is folded once.
-        pieces = Pieces(self.plan, rows, state.slices, None, [f for f in all_found if f.rows is None])
+        shared = [f for f in all_found if f.rows is None]
+        pieces = Pieces(self.plan, view, state.slices, shared, inner=self._inner_bounds(came))
+        if len(state.cuts):
+            pieces.revise(state.cuts, came, len(state.rows), self.removal)
         ledgers: dict[str, Ledger] = {}
         blocks: list[Block] = []
         for number, (discretiser, found) in enumerate(zip(self.discretisers, all_found, strict=True)):
-            own = pieces if found.rows is None else Pieces(self.plan, rows, state.slices, found.rows, [found])
+            own = pieces
+            if found.rows is not None:
+                own = Pieces(self.plan, view, state.slices, [found], some=found.rows)
             before = state.ledgers.get(discretiser.name, Ledger.empty())
             ledger, more = self._report(number, found, own, before, step, keys)
             blocks += more
             ledgers[discretiser.name] = ledger.take(np.flatnonzero(ledger.decided >= step.horizon))
         if len(view.keys):
             last_seen[view.keys] = np.maximum(last_seen[view.keys], view.time[view.ends - 1])
-        rows, slices = self._folded(view, pieces, first, np.concatenate([NO_ROWS, *begins]), base)
-        after = replace(state, rows=rows, slices=slices, base=base, last_seen=last_seen, arrived=self._arrived)
-        return replace(after, ledgers=ledgers, memory=memory), blocks
+        rows, slices, cuts = self._folded(view, pieces, first, np.concatenate([NO_ROWS, *begins]), base)
+        names = (state.queries, state.since, self._arrived, state.windows)
+        return TrackState(rows, slices, base, last_seen, *names, ledgers, memory, cuts), blocks
 
     def _folded(
         self, view: View, pieces: Pieces, first: np.ndarray, begins: np.ndarray, base: np.ndarray
-    ) -> tuple[Tuples, Mapping[str, Parts]]:
+    ) -> tuple[Tuples, Mapping[str, Parts], Cuts]:
         """The rows that are needed as such, and before them slices that start where undecided windows begin.
 
         Everything before a key's first begin is dropped, and its position noted in ``base``.
         """
         rows = view.rows
-        begins = sorted_unique(begins[begins < first[view.segment[begins]]])
+        begins = sorted_unique(begins[begins < _of_row(first, view, begins)])
         # The first row to stay of each key, in a slice or as such.
         oldest = view.earliest(begins, first)
         if len(view.keys):
             base[view.keys] = view.position_at(oldest)
+        low, high, number = self._shifting(view, pieces, first, oldest)
+        # A cut of which some rows are needed as such stays one by itself: a slice starts with it.
+        begins = sorted_unique(np.concatenate([begins, low[low < _of_row(first, view, low)]]))
         # Slices end where the next one starts, or where rows are needed as such.
-        ends = np.minimum(np.append(begins[1:], len(rows))[: len(begins)], first[view.segment[begins]])
+        ends = np.minimum(np.append(begins[1:], len(rows))[: len(begins)], _of_row(first, view, begins))
         single, _ = expand_ranges(first, view.ends)
+        names = {i: repr(self.plan.monoids[i].aggregate) for i in self.monoids}
+        cuts = Cuts.none()
+        if len(low):
+            low, high = (_moved(view, first, begins, place) for place in (low, high))
+            partials = {names[i]: take_parts(pieces.parts(i), number) for i in self.monoids}
+            cuts = Cuts(low, high, pieces.inner[number], partials)
         if not len(begins):
-            return _aged(rows.take(single)), {repr(m.aggregate): m.identities(0) for m in self.plan.monoids}
-        parts = {repr(m.aggregate): pieces.fold(m, begins, ends) for m in self.plan.monoids}
-        slices = self._as_rows(rows, view, begins, ends)
-        together = _aged(rows.take(single)).joined_before(slices)
-        return together, parts
+            return _aged(rows.take(single)), no_slices(self.plan, self.state.queries), cuts
+        parts = {names[i]: pieces.fold(self.plan.monoids[i], begins, ends) for i in self.monoids}
+        parts[LAST], parts[WEIGHT] = (pieces.last_of(ends - 1),), (pieces.count(begins, ends),)
+        return _aged(rows.take(single)).joined_before(self._as_rows(rows, begins, ends)), parts, cuts
 
-    def _as_rows(self, rows: Tuples, view: View, begins: np.ndarray, ends: np.ndarray) -> Tuples:
+    def _inner_bounds(self, came: np.ndarray | None) -> np.ndarray | None:
+        """Where the rows stand with which cuts began that were divided by size; None if the size does not matter.
+
+        It matters where cuts change after they were folded.
+        """
+        if self.plan.max_slice is None or self.plan.ordered or not self.plan.workload.lateness:
+            return None
+        inner = self.state.cuts.low[self.state.cuts.inner]
+        if came is None:
+            return inner
+        place = np.empty(len(came), np.int64)
+        place[came] = np.arange(len(came))
+        return place[inner]
+
+    def _shifting(
+        self, view: View, pieces: Pieces, first: np.ndarray, oldest: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The cuts of some window whose rows may still shift, and which of the cuts they are."""
+        low, high = pieces.cuts[:-1], pieces.cuts[1:]
+        if not len(low) or (len(first) == 1 and high[-1] <= first[0]):
+            return NO_ROWS, NO_ROWS, NO_ROWS
+        shifting = pieces.covered & (high > _of_row(first, view, low)) & (low >= _of_row(oldest, view, low))
+        shifting &= high <= _of_row(view.ends, view, low)
+        number = np.flatnonzero(shifting)
+        return low[number], high[number], number
+
+    def _as_rows(self, rows: Tuples, begins: np.ndarray, ends: np.ndarray) -> Tuples:
         """Slices as rows of many: at the place of the first, without values, with what is to be known of them."""
-        total = np.concatenate([[0], np.cumsum(view.weight)])
         out = rows.take(begins)
         nothing = np.zeros(len(begins), bool)
         columns = {name: replace(c, valid=nothing) for name, c in out.columns.items() if name in self.plan.column_types}
         for discretiser in self.discretisers:
+            if discretiser.measures:
+                fits = fits_column(discretiser.measures)
+                columns[fits] = replace(out.columns[fits], values=np.zeros(len(begins), np.int64))
             if isinstance(discretiser, Marked):
                 # A frame goes on with the last row of a slice, a punctuation starts with the first.
                 at = ends - 1 if discretiser.frames else begins
                 columns[discretiser.column] = rows.columns[discretiser.column].take(at)
         columns[ARRIVAL] = out.columns[ARRIVAL]
-        columns[LAST] = rows.columns[LAST].take(ends - 1)
-        columns[WEIGHT] = Column(total[ends] - total[begins], pa.int64())
         columns[SLOT] = Column(np.arange(len(begins)), pa.int64())
         return replace(out, columns=columns)
+
+    def next_due(self, watermark: int) -> tuple[int, int]:
+        """For ordered streams, when the next window may be reported: an event time, and a number of rows.
+
+        Nothing can be reported before a row at or after that time has come, or that many rows. To be asked when no row
+        is pending.
+        """
+        state, time = self.state, self.state.rows.time
+        slot = state.rows.columns[SLOT].values
+        weight = np.where(slot >= 0, np.append(state.slices[WEIGHT][0], 0)[slot], 1)
+
+        def counted(some: np.ndarray) -> np.ndarray:
+            return state.base + np.bincount(state.rows.key[some], weight[some], len(state.base)).astype(np.int64)
+
+        came = Came(counted(time <= NEVER), counted(time < watermark), state.last_seen)
+        if self.plan.workload.keys or not len(state.base):
+            # Keys that have not come yet begin with nothing.
+            came = Came(np.append(came.rows, 0), np.append(came.final, 0), np.append(came.last, -NEVER))
+        due = [d.next_due(came, watermark) for d in self.discretisers]
+        return min(time for time, _ in due), min(rows for _, rows in due)
 
     def settled(self) -> TrackState:
         """The state with the rows that came since the last step."""
         rows = self.state.rows.joined(self._pending, self.plan.workload.order)
-        return replace(self.state, rows=rows, arrived=self._arrived)
+        return replace(self.state, rows=rows, arrived=self._arrived, cuts=Cuts.none())
 
     def commit(self, state: TrackState) -> None:
         """Take the state after a step."""
         self.state = state
         self._pending = []
+
+    def _refuse_misfits(self, rows: Tuples) -> None:
+        """Leave rows that go back on a measure out of the windows on it, and say so."""
+        found = []
+        for measures in dict.fromkeys(d.measures for d in self.discretisers if d.measures):
+            wrong = misfits(rows, measures)
+            if wrong:
+                self._mark_misfits(fits_column(measures), rows.columns[ARRIVAL].values[[m.row for m in wrong]])
+                on = " and ".join(map(repr, measures))
+                found += [(m.row, f"{m.what}; the row was left out of the windows on {on}") for m in wrong]
+        if found:
+            error = RefusedRowsError(found[0][1], [row for row, _ in found])
+            if len(found) > 1:
+                error.add_note(f"{len(found) - 1} more rows were left out")
+            raise error
+
+    def _mark_misfits(self, name: str, arrivals: np.ndarray) -> None:
+        def marked(rows: Tuples) -> Tuples:
+            fits = rows.columns[name]
+            kept = ~np.isin(rows.columns[ARRIVAL].values, arrivals)
+            return replace(rows, columns={**rows.columns, name: replace(fits, values=fits.values * kept)})
+
+        self._pending = [marked(rows) for rows in self._pending]
+        self.state = replace(self.state, rows=marked(self.state.rows))
 
     def _leave_out(self, arrivals: np.ndarray) -> None:
         """Take rows out for good: of those that have just come, and of those that were there."""
@@ -261,18 +291,19 @@ class Track:
             return rows.take(np.flatnonzero(~np.isin(rows.columns[ARRIVAL].values, arrivals)))
 
         self._pending = [without(rows) for rows in self._pending]
-        self.state = replace(self.state, rows=without(self.state.rows))
+        self.state = replace(self.state, rows=without(self.state.rows), cuts=Cuts.none())
 
     def _report(
         self, number: int, found: Found, pieces: Pieces, before: Ledger, step: Step, keys: KeyTable
     ) -> tuple[Ledger, list[Block]]:
         """Compare what is true with what was said: new windows, windows of other rows, and windows that are no more."""
-        now = entries_of(found, pieces)
         if not len(before) and (found.decided < step.horizon).all():
             # Nothing was said that could change, and nothing is said now that could.
-            insert = np.full(len(found), INSERT)
-            return Ledger.empty(), self._blocks(number, found, now, insert, pieces, keys) if len(found) else []
-        now = replace(now, nth=ordinals(found.family, found.key, found.start, found.end))
+            insert, never = np.full(len(found), INSERT), np.zeros(len(found), np.int64)
+            return Ledger.empty(), self._blocks(number, found, never, insert, pieces, keys) if len(found) else []
+        now = entries_of(found, pieces)
+        if not self.discretisers[number].distinct:
+            now = replace(now, nth=ordinals(found.family, found.key, found.start, found.end))
         at = before.find(now)
         known = at >= 0
         old = before.take(at[known])
@@ -285,35 +316,28 @@ class Track:
         change = np.where(known, UPDATE, INSERT)[shown]
         blocks = self._retractions(number, before.take(gone), keys)
         if len(shown):
-            blocks += self._blocks(number, found.take(shown), now.take(shown), change, pieces, keys)
+            blocks += self._blocks(number, found.take(shown), now.revision[shown], change, pieces, keys)
         return now, blocks
 
     def _blocks(
-        self, number: int, found: Found, now: Ledger, change: np.ndarray, pieces: Pieces, keys: KeyTable
+        self, number: int, found: Found, revision: np.ndarray, change: np.ndarray, pieces: Pieces, keys: KeyTable
     ) -> list[Block]:
-        times = None
-        if self.discretisers[number].by_position:
-            times = (pieces.time[found.low], pieces.time[found.high - 1])
+        by_position = self.discretisers[number].by_position
         blocks = []
         for g, group in enumerate(self.plan.groups):
-            row, query = self._asked(number, g, found.family)
-            if not len(row):
+            row, query = self.queries[number][g].apply(found.family)
+            if not len(query):
                 continue
-            asked = sorted_unique(row)
-            answers = pieces.answers(group, found.low[asked], found.high[asked])
-            place = np.searchsorted(asked, row)
-            blocks.append(
-                Block(
-                    keys.decode(now.key[row]),
-                    query,
-                    now.start[row],
-                    now.end[row],
-                    change[row],
-                    now.revision[row],
-                    tuple(a.take(place) for a in answers),
-                    None if times is None else (times[0][row], times[1][row]),
-                )
-            )
+            if row is None:  # every window is asked for once
+                values = pieces.answers(group, found.low, found.high)
+                mine, heads = found, (change, revision)
+            else:
+                asked = sorted_unique(row)
+                answers = pieces.answers(group, found.low[asked], found.high[asked])
+                values = tuple(a.take(np.searchsorted(asked, row)) for a in answers)
+                mine, heads = found.take(row), (change[row], revision[row])
+            times = (pieces.time[mine.low], pieces.time[mine.high - 1]) if by_position else None
+            blocks.append(Block(keys.decode(mine.key), query, mine.start, mine.end, *heads, values, times))
         return blocks
 
     def _retractions(self, number: int, gone: Ledger, keys: KeyTable) -> list[Block]:
@@ -343,14 +367,33 @@ class Track:
         return (np.arange(len(family)) if row is None else row), query
 
 
-def _carried_parts(state: TrackState, plan: Plan) -> dict[str, Parts]:
-    many = state.slice_count
-    names = {repr(m.aggregate): m for m in plan.monoids}
-    return {name: state.slices[name] if name in state.slices else m.identities(many) for name, m in names.items()}
+def _removal(monoid: Monoid) -> str:
+    return how_rows_leave(AggregateTraits.of(monoid.aggregate), exact=monoid.exact).choice
+
+
+def _copy(column: Column) -> Column:
+    return replace(column, values=column.values.copy(), valid=None if column.valid is None else column.valid.copy())
 
 
 def _aged(rows: Tuples) -> Tuples:
     return replace(rows, fresh=np.zeros(len(rows), bool))
+
+
+def _of_row(of_key: np.ndarray, view: View, place: np.ndarray) -> np.ndarray:
+    """What is known of the key of the row at each place."""
+    return of_key[view.segment[place]] if len(view.keys) > 1 else np.broadcast_to(of_key[:1], place.shape)
+
+
+def _moved(view: View, first: np.ndarray, begins: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Where rows, or the ends of their keys, stand after the rows before ``first`` have become slices."""
+    ends = view.ends
+    segment = np.searchsorted(ends, place) if len(ends) > 1 else np.zeros(len(place), np.int64)
+    slices = np.searchsorted(begins, ends)  # of this key and those before it
+    gone = np.cumsum(first - view.starts)
+    as_row = place - gone[segment] + slices[segment]
+    before = np.searchsorted(begins, place)
+    as_slice = before + (view.starts - (gone - (first - view.starts)))[segment]
+    return np.where(place < first[segment], as_slice, as_row)
 
 
 def _of_track(group: Group, window: int, mine: set[int]) -> np.ndarray:
@@ -362,33 +405,3 @@ def _grown(array: np.ndarray, size: int, filler: int) -> np.ndarray:
     out = np.full(max(size, len(array)), filler, np.int64)
     out[: len(array)] = array
     return out
-
-
-def discretisers_for(windows: Sequence[Window]) -> list[Discretiser]:
-    """One discretiser for all windows that can be found together, in a fixed order."""
-    together: dict[tuple, list[Window]] = {}
-    for window in windows:
-        together.setdefault(_kind(window), []).append(window)
-    return [_make(kind[0], found) for kind, found in together.items()]
-
-
-def _kind(window: Window) -> tuple:
-    if isinstance(window, Sliding):
-        length, every = window.length.measure, window.every.measure
-        if length == every:
-            return ("counts",) if length == ROWS else ("units", length.column)
-        return ("rows per tick" if length == ROWS else "time per rows", window)
-    return (window.kind, window)
-
-
-def _make(kind: str, windows: list) -> Discretiser:
-    if kind == "counts":
-        return Counts(windows)
-    if kind == "units":
-        return Units(windows)
-    if kind == "rows per tick":
-        return RowsPerTick(windows)
-    if kind == "time per rows":
-        return TimePerRows(windows)
-    (window,) = windows
-    return Marked(window) if kind in ("punctuated", "frames") else make_user_windows(window)

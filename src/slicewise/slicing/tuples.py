@@ -58,9 +58,13 @@ class Tuples:
 
     def joined(self, more: Sequence[Tuples], order: Sequence[str]) -> Tuples:
         """These rows and newer ones, sorted; rows that tie in everything keep the order in which they came."""
+        return self.joined_in_order(more, order)[0]
+
+    def joined_in_order(self, more: Sequence[Tuples], order: Sequence[str]) -> tuple[Tuples, np.ndarray | None]:
+        """The same, and where each row stood in these rows with the newer ones behind them; None if it stays there."""
         many = [t for t in (self, *more) if len(t)]
         if not many or not more:
-            return self
+            return self, None
         key, time, closed, fresh = (
             np.concatenate([getattr(t, name) for t in many]) for name in ("key", "time", "closed", "fresh")
         )
@@ -68,9 +72,21 @@ class Tuples:
         together = Tuples(key, time, closed, fresh, columns)
         if not order:
             place = order_by(key, time)
-            return together if place is None else together.take(place)
-        ties = [array for name in reversed(order) for array in _sortable(together.columns[name])]
-        return together.take(np.lexsort((*ties, time, key)))
+        else:
+            ties = [array for name in reversed(order) for array in _sortable(together.columns[name])]
+            place = np.lexsort((*ties, time, key))
+        return (together, None) if place is None else (together._sorted(place), place)
+
+    def _sorted(self, place: np.ndarray) -> Tuples:
+        """The rows in another order; what is the same for all of them stays where it is."""
+        one_key = self.key[0] == self.key[-1] and (self.key == self.key[0]).all()
+        return Tuples(
+            self.key if one_key else self.key[place],
+            self.time[place],
+            self.closed[place] if self.closed.any() else self.closed,
+            self.fresh[place],
+            {n: c.take(place) for n, c in self.columns.items()},
+        )
 
     def joined_before(self, first: Tuples) -> Tuples:
         """These rows behind others, key by key; both are in order."""
@@ -81,6 +97,8 @@ class Tuples:
             np.concatenate([first.fresh, self.fresh]),
             {name: Column.concat([first.columns[name], column]) for name, column in self.columns.items()},
         )
+        if len(together) and together.key[0] == together.key[-1] and (together.key == together.key[0]).all():
+            return together
         return together.take(np.argsort(together.key, kind="stable"))
 
     def rows_of(self, slices: Slices) -> tuple[np.ndarray, np.ndarray]:

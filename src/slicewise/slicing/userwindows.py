@@ -10,15 +10,26 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.errors import RefusedRowsError
 from slicewise.results import OPEN_END
-from slicewise.slicing.discretise import Discretiser, Found, Needed, Step, View
+from slicewise.slicing.discretise import NO_ROWS, Came, Discretiser, Found, Needed, Step
+from slicewise.slicing.measures import (
+    Counted,
+    Seen,
+    found_at,
+    is_by_position,
+    measures_of,
+    next_tick,
+    tick_memory,
+    ticks_of,
+)
 from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.views import View
 from slicewise.swag.log_mta import LogMTA
 from slicewise.windows import Evict, Policy, UserDefined
 
@@ -217,63 +228,104 @@ class UserWindows(_ByKey):
         raise RefusedRowsError(said, [at]) from cause
 
 
-class Policies(_ByKey):
+class Policies(Discretiser):
     """``policy``: after each row the longest prefix that the user's ``evict`` condemns leaves, found in a tree."""
 
-    by_position = True
+    distinct = True
 
     def __init__(self, window: Policy) -> None:
         super().__init__([window])
         self.window = window
+        self.measures = measures_of(window)
+        self.by_position = is_by_position(window.every)
         self.watched = Watched(dict(window.watch))
 
-    def save(self, memory: dict[int, _Memory]) -> dict[int, int]:
-        return {key: m.front for key, m in memory.items()}
+    def save(self, memory: _Fronts) -> tuple[tuple[np.ndarray, np.ndarray], dict[int, int]]:
+        return memory.ticks, {key: front for key, (_, front) in memory.fronts.items()}
 
-    def load(self, data: dict[int, int]) -> dict[int, _Memory]:
-        return {key: _Memory(None, front=front) for key, front in data.items()}
+    def load(self, data: tuple[tuple[np.ndarray, np.ndarray], dict[int, int]]) -> _Fronts:
+        ticks, fronts = data
+        return _Fronts(ticks, {key: (None, front) for key, front in fronts.items()})
 
-    def _new(self) -> _Memory:
-        return _Memory(LogMTA(self.watched))
+    def find_on(self, view: View, step: Step, memory: _Fronts | None) -> tuple[Found, Needed, _Fronts]:
+        """The windows due, what is needed after the step, and what to remember as of the new horizon."""
+        counted = Counted(view, self.measures)
+        seen = Seen.of(memory.ticks if memory else None, counted)
+        ticks, base = ticks_of(self.window.every, counted, seen, step)
+        kept = dict(memory.fronts) if memory else {}
+        settled = view.first_at(step.horizon)
+        numbers = (counted.number_of(view.first_at(step.before)), counted.number_of(settled))
+        low, first = np.empty(len(ticks.high), np.int64), numbers[1].copy()
+        by_key = np.argsort(ticks.segment, kind="stable")
+        bounds = np.searchsorted(ticks.segment[by_key], np.arange(len(view.keys) + 1))
+        for s, key in enumerate(view.keys.tolist()):
+            tree, front = kept.get(key, (None, 0))
+            rows = _New(int(numbers[0][s]), int(numbers[1][s]), int(counted.ends[s]))
+            shift = int(counted.starts[s] - base[s])
+            fronts, kept[key] = self._ask(counted, rows, tree, front, shift)
+            mine = by_key[bounds[s] : bounds[s + 1]]
+            # A tick comes after a row that was shown now, or after all of those before.
+            low[mine] = fronts[ticks.high[mine] - rows.low] + shift
+            first[s] = min(kept[key][1] + shift, max(rows.settled - 1, int(counted.starts[s])))
+        found = found_at(self.window.every, counted, base, ticks, low)
+        needed = np.minimum(counted.place_of(first, settled), settled)
+        return found, Needed(needed, NO_ROWS), _Fronts(tick_memory(counted, seen, base, step), kept)
 
-    def _tree(self, rows: _KeyRows, now: _Memory) -> LogMTA:
-        """A copy of the tree as of the horizon; after a restart it is grown again from the rows that are there."""
-        if now.thing is not None:
-            return copy.deepcopy(now.thing)
-        tree = LogMTA(self.watched)
-        for value in self._inputs(rows, rows.index_of(now.front), rows.low):
-            tree.insert(value)
-        return tree
+    def next_due(self, came: Came, watermark: int) -> tuple[int, int]:
+        return (-NEVER, 1) if self.measures else next_tick(self.window.every, came, watermark)
 
-    def _ask(self, rows: _KeyRows, now: _Memory, step: Step) -> tuple[tuple[np.ndarray, ...], _Memory]:
-        tree, front = self._tree(rows, now), now.front
-        time, every = rows.view.time, int(self.window.every.size)
-        inputs = self._inputs(rows, rows.low, rows.high)
-        settled: _Memory | None = None
-        low, high = [], []
-        for at, value in zip(range(rows.low, rows.high), inputs, strict=True):
-            if at == rows.settled and settled is None:
-                settled = _Memory(copy.deepcopy(tree), front=front)
+    def _ask(
+        self, counted: Counted, rows: _New, tree: LogMTA | None, front: int, shift: int
+    ) -> tuple[np.ndarray, tuple[LogMTA, int]]:
+        """The front of the window before the first new row and after each, and the tree as of the horizon with its own.
+
+        Fronts are positions; ``shift`` leads from them to numbers of rows.
+        """
+        low, settled, high = rows
+        if tree is None:
+            # After a restart it is grown again from the rows that are there.
+            tree = LogMTA(self.watched)
+            for value in self._inputs(counted, front + shift, low):
+                tree.insert(value)
+        tree = copy.deepcopy(tree) if low < high else tree
+        fronts, final = [front], (tree, front)
+        for at, value in enumerate(self._inputs(counted, low, high), low):
+            if at == settled:
+                final = copy.deepcopy(tree), front
             tree.insert(value)
             try:
                 front += tree.enforce(self.window.evict)
             except Exception as error:
-                said = f"{self.window!r} at the record of time {time[at]}: raised {error!r}; the record was left out"
-                raise RefusedRowsError(said, [at]) from error
-            if (rows.position_of(at) + 1) % every == 0 and len(tree) and time[at] < step.watermark:
-                low.append(rows.index_of(front))
-                high.append(at + 1)
-        lows, highs = np.array(low, np.int64), np.array(high, np.int64)
-        position = rows.view.position
-        found = (lows, highs, position[lows], position[highs - 1] + 1, time[highs - 1])
-        return found, settled or _Memory(tree, front=front)
+                time = counted.time[at]
+                place = at if counted.rows is None else int(counted.rows[at])
+                said = f"{self.window!r} at the record of time {time}: raised {error!r}; the record was left out"
+                raise RefusedRowsError(said, [place]) from error
+            fronts.append(front)
+        return np.array(fronts, np.int64), final if settled < high else (tree, front)
 
-    def _inputs(self, rows: _KeyRows, low: int, high: int) -> list[tuple[Any, ...]]:
+    def _inputs(self, counted: Counted, low: int, high: int) -> list[tuple[Any, ...]]:
         names = self.watched.columns
         if not names:
             return [()] * (high - low)
-        lists = [rows.view.rows.columns[n].take(slice(low, high)).to_pylist() for n in names]
+        place = slice(low, high) if counted.rows is None else counted.rows[low:high]
+        lists = [counted.view.rows.columns[n].take(place).to_pylist() for n in names]
         return list(zip(*lists, strict=True))
+
+
+class _New(NamedTuple):
+    """Rows of a key that a policy has not been shown for good, and from which on their order may still change."""
+
+    low: int
+    settled: int
+    high: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Fronts:
+    """What a policy remembers: of the ticks, and of each key the tree with the position of its first row."""
+
+    ticks: tuple[np.ndarray, np.ndarray]
+    fronts: dict[int, tuple[LogMTA | None, int]]
 
 
 class Watched(Aggregate):

@@ -1,0 +1,335 @@
+"""Rows that shift between the slices of count windows: what is computed again, counted call by call (Figure 6)."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from typing import ClassVar
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slicewise as sw
+from slicewise.plan.plan import plan_for
+from slicewise.slicing import operator
+from slicewise.slicing.removal import Cuts, Revision
+from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
+from tests.slicing.strategies import steps
+
+ROWS, LENGTH = 20_000, 1000
+WINDOWS = ROWS // LENGTH
+
+
+class Counting(sw.Aggregate):
+    """An aggregate of the user's own that counts how often its functions are called."""
+
+    calls: ClassVar[Counter] = Counter()
+    commutative = True
+
+    def lift(self, value):
+        self.calls["lift"] += 1
+        return value
+
+    def combine(self, a, b):
+        self.calls["combine"] += 1
+        return b if a is None else a if b is None else self.of(a, b)
+
+
+class Total(Counting):
+    name = "total"
+    invertible = True
+    identity = 0
+
+    def of(self, a, b):
+        return a + b
+
+    def invert(self, a, b):
+        self.calls["invert"] += 1
+        return a - b
+
+
+class Peak(Counting):
+    name = "peak"
+    selective = True
+
+    def of(self, a, b):
+        return max(a, b)
+
+
+class Either(Counting):
+    """Takes rows in any order, has no inverse, and is no extreme."""
+
+    name = "either"
+    identity = 0
+
+    def of(self, a, b):
+        return a | b
+
+
+class Joined(Counting):
+    name = "joined"
+    commutative = False
+    identity = ""
+
+    def lift(self, value):
+        self.calls["lift"] += 1
+        return chr(97 + value % 26)
+
+    def of(self, a, b):
+        return (a + b)[-3:]
+
+
+def bounded(max_slice):
+    """While it lasts, operators divide slices whose rows may shift."""
+    return mock.patch.object(operator, "plan_for", functools.partial(plan_for, max_slice=max_slice))
+
+
+def filled(aggregate, values, max_slice=None):
+    """An operator that has reported all its windows, each of which may still be corrected."""
+    workload = sw.Workload("t", lateness=10**9).query("q", sw.tumbling(sw.rows(LENGTH)), x=aggregate)
+    op = workload.operator(types={"v": pa.int64()})
+    with bounded(max_slice):
+        op.process_batch({"t": [0], "v": values[:1]})
+    op.process_batch({"t": np.arange(10, 10 * ROWS, 10), "v": values[1:]})
+    assert len(op.advance(10 * ROWS)) == WINDOWS
+    return op
+
+
+def late(op, times, values) -> tuple[list[sw.Result], Counter]:
+    """What is corrected when rows come late, and what was called for it."""
+    op.process_batch({"t": times, "v": values})
+    Counting.calls.clear()
+    results = list(op.advance(10 * ROWS))
+    return results, Counter(Counting.calls)
+
+
+def expected(values, times, late_times, late_values, of) -> list:
+    """All windows by definition, after the late rows."""
+    order = np.argsort(np.concatenate([times, late_times]), kind="stable")
+    ordered = np.concatenate([values, late_values])[order]
+    return [of(ordered[low : low + LENGTH]) for low in range(0, len(ordered) - LENGTH + 1, LENGTH)]
+
+
+TIMES = np.arange(0, 10 * ROWS, 10)
+
+
+def test_one_late_row_costs_an_invertible_aggregate_one_row_in_and_one_out_per_slice():
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    op = filled(Total("v"), values)
+    results, calls = late(op, [5], [7])
+    assert [r.values["x"] for r in results] == expected(values, TIMES, [5], [7], np.sum)
+    assert {r.change for r in results} == {"update"}
+    # One row enters every slice and one leaves it: that is all that is looked at of 20 000 rows.
+    assert calls["invert"] == WINDOWS
+    assert calls["lift"] == 2 * WINDOWS
+    assert calls["combine"] <= 3 * WINDOWS
+
+
+def test_work_grows_with_the_rows_that_shift_and_not_with_the_slices():
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    for many in (1, 10, 100):
+        op = filled(Total("v"), values)
+        times = np.full(many, 5)
+        results, calls = late(op, times, np.arange(many))
+        assert [r.values["x"] for r in results] == expected(values, TIMES, times, np.arange(many), np.sum)
+        assert calls["lift"] == 2 * WINDOWS * many
+        assert calls["invert"] == WINDOWS
+
+
+def test_rows_late_in_the_middle_leave_the_slices_before_alone():
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    op = filled(Total("v"), values)
+    at = int(TIMES[17 * LENGTH + 3]) + 5
+    results, calls = late(op, [at], [7])
+    assert len(results) == WINDOWS - 17
+    assert calls["lift"] == 2 * (WINDOWS - 17)
+
+
+def test_a_maximum_that_stays_is_not_computed_again():
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    values[np.arange(0, ROWS, LENGTH) + 500] = 5000  # in the middle of every slice
+    op = filled(Peak("v"), values)
+    results, calls = late(op, [5], [7])
+    assert [r.values["x"] for r in results] == expected(values, TIMES, [5], [7], np.max)
+    assert calls["lift"] == 2 * WINDOWS
+    assert calls["combine"] <= 2 * WINDOWS
+
+
+def test_a_maximum_is_computed_again_only_where_it_leaves():
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    values[np.arange(0, ROWS, LENGTH) + 500] = 5000
+    for slice_ in (4, 11):
+        values[slice_ * LENGTH + LENGTH - 1] = 9000  # the last row of these two is their maximum, and leaves
+    op = filled(Peak("v"), values)
+    results, calls = late(op, [5], [7])
+    assert [r.values["x"] for r in results] == expected(values, TIMES, [5], [7], np.max)
+    assert 2 * LENGTH <= calls["lift"] <= 2 * LENGTH + 2 * WINDOWS
+
+
+@pytest.mark.parametrize("aggregate", [Either, Joined])
+def test_without_an_inverse_slices_are_computed_again(aggregate):
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    op = filled(aggregate("v"), values)
+    results, calls = late(op, [5], [7])
+    assert len(results) == WINDOWS
+    assert calls["lift"] == ROWS
+    assert calls["invert"] == 0
+
+
+@pytest.mark.parametrize("aggregate", [Total, Peak, Either, Joined])
+def test_nothing_is_computed_where_nothing_came(aggregate):
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    op = filled(aggregate("v"), values)
+    op.process_batch({"t": [10 * ROWS + 5], "v": [3]})
+    Counting.calls.clear()
+    assert not len(op.advance(10 * ROWS))
+    assert Counting.calls["lift"] == 0
+
+
+def test_rows_shift_out_of_slices_that_are_partly_final():
+    """The horizon runs through the slices: what is before it is folded for good, what is behind it still shifts."""
+    rng = np.random.default_rng(5)
+    workload = sw.Workload("t", lateness=3000).query("q", sw.tumbling(sw.rows(70)), x=Total("v"))
+    op = workload.operator(types={"v": pa.int64()})
+    all_times, all_values, told = [], [], {}
+    for chunk in range(1, 60):
+        times = np.maximum(rng.integers(chunk * 1000 - 3500, chunk * 1000 + 1000, 100), (chunk - 1) * 1000 - 3000)
+        values = rng.integers(0, 1000, 100)
+        all_times.append(times)
+        all_values.append(values)
+        op.process_batch({"t": times, "v": values})
+        Counting.calls.clear()
+        for r in op.advance(chunk * 1000):
+            told[r.start] = r.values["x"]
+        if chunk > 10:
+            # About 100 rows come per step and about 450 may still shift, each within one of 7 slices.
+            assert Counting.calls["lift"] < 2500
+    for r in op.close():
+        told[r.start] = r.values["x"]
+    order = np.argsort(np.concatenate(all_times), kind="stable")
+    ordered = np.concatenate(all_values)[order]
+    assert op.stats().late_rows == 0
+    assert told == {low: ordered[low : low + 70].sum() for low in range(0, len(ordered) - 69, 70)}
+
+
+COUNTS = st.integers(1, 9).map(sw.rows)
+WINDOW = st.one_of(
+    st.builds(lambda n, m: sw.sliding(n, every=m), COUNTS, COUNTS),
+    st.sampled_from(["v > 2", "w = 'a'"]).map(sw.punctuated),
+    st.builds(lambda n, m: sw.sliding(n, every=m), st.integers(1, 20), COUNTS),
+    st.just(sw.frames("v > 0")),
+)
+AGGREGATES = ["sum", "max", "min", "count", "range_", "max_count", "min_count", "collect_list", "median"]
+AGGREGATES += ["avg", "last", "m4"]
+
+
+@given(st.lists(WINDOW, min_size=1, max_size=3), steps(), st.sampled_from([0, 5, 20, 1000]), st.booleans())
+def test_corrections_equal_the_oracles_for_every_way_of_removal(windows, epochs, lateness, keyed):
+    workload = sw.Workload("t", keys=["k"] if keyed else [], lateness=lateness)
+    workload = workload.query("ints", sw.tumbling(7), n=sw.count())  # integer time, which m4 reports
+    for i, window in enumerate(windows):
+        computed = {f"q{i}_{a}": sw.AGGREGATES[a]("v") for a in AGGREGATES}
+        words = {f"q{i}_w{a}": sw.AGGREGATES[a]("w") for a in ("max", "min_count")}
+        workload = workload.query(f"q{i}", window, **computed, **words)
+    expected, _ = run_oracle(workload, epochs)
+    assert_same(run_operator(workload.operator(types=TYPES), epochs), expected)
+
+
+# -- slices of a bounded size
+
+
+def test_a_bounded_slice_bounds_what_is_computed_again():
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    for aggregate in (Either("v"), Joined("v")):
+        op = filled(aggregate, values, max_slice=50)
+        results, calls = late(op, [5], [7])
+        assert len(results) == WINDOWS
+        # The first slice of each window gets a row and the last one loses one; the other 18 stay as they are.
+        assert WINDOWS <= calls["lift"] <= 2 * 51 * WINDOWS
+        cuts = op._engine.tracks[0].state.cuts
+        assert (cuts.high - cuts.low).max() <= 50
+
+
+def test_a_maximum_that_leaves_is_computed_again_from_its_own_slice():
+    values = np.random.default_rng(1).integers(0, 1000, ROWS)
+    values[np.arange(0, ROWS, 50) + 20] = 5000
+    values[4 * LENGTH + LENGTH - 1] = 9000
+    op = filled(Peak("v"), values, max_slice=50)
+    results, calls = late(op, [5], [7])
+    assert [r.values["x"] for r in results] == expected(values, TIMES, [5], [7], np.max)
+    assert calls["lift"] <= 51 + 2 * WINDOWS
+
+
+def test_slices_stay_bounded_and_few_while_rows_shift():
+    rng = np.random.default_rng(2)
+    op = filled(Total("v"), rng.integers(0, 1000, ROWS), max_slice=100)
+    for _ in range(50):
+        late(op, rng.integers(0, 10 * ROWS, 20), rng.integers(0, 1000, 20))
+        cuts = op._engine.tracks[0].state.cuts
+        assert (cuts.high - cuts.low).max() <= 100
+        assert len(cuts) <= 4 * ROWS / 100
+
+
+@given(st.lists(WINDOW, min_size=1, max_size=2), steps(), st.sampled_from([0, 5, 1000]), st.integers(1, 6))
+def test_the_size_of_slices_changes_no_result(windows, epochs, lateness, max_slice):
+    workload = sw.Workload("t", keys=["k"], lateness=lateness)
+    for i, window in enumerate(windows):
+        workload = workload.query(f"q{i}", window, **{f"q{i}_{a}": sw.AGGREGATES[a]("v") for a in AGGREGATES})
+    expected = run_operator(workload.operator(types=TYPES), epochs)
+    with bounded(max_slice):
+        assert_same(run_operator(workload.operator(types=TYPES), epochs), expected)
+
+
+@pytest.mark.parametrize("size", [0, -5, 2.5, True, "10"])
+def test_a_size_that_no_slice_can_have_is_refused(size):
+    workload = sw.Workload("t").query("q", sw.tumbling(sw.rows(5)), n=sw.count())
+    message = f"`max_slice` must be a number of rows, 1 or more; got {size!r}; leave it out for slices of any size"
+    with pytest.raises(sw.QueryError, match=f"^{re.escape(message)}$"):
+        plan_for(workload, {}, time_type=pa.int64(), max_slice=size)
+
+
+# -- which cut inherits from which
+
+
+def test_a_cut_inherits_from_the_one_that_most_of_its_rows_were_in():
+    #  before   0 1 2 3 | 4 5 6 7 | 8 9 . .            two cuts of four, then rows of none
+    #  now      0 1 x 2 | 3 4 5 6 | 7 8 9              x came behind all others
+    known = Cuts(np.array([0, 4]), np.array([4, 8]), np.zeros(2, bool), {"sum": (np.array([6, 22]),)})
+    came = np.array([0, 1, 10, 2, 3, 4, 5, 6, 7, 8, 9])
+    revision = Revision(known, came, 10, np.array([0, 4, 8]), np.array([True, True]))
+    assert revision.parent.tolist() == [0, 1]
+    assert revision.entering.rows.tolist() == [2, 4]
+    assert revision.entering.cut.tolist() == [0, 1]
+    assert revision.leaving.rows.tolist() == [4, 8]
+    assert revision.leaving.cut.tolist() == [0, 1]
+
+
+def test_of_a_cut_that_is_split_the_larger_part_inherits():
+    known = Cuts(np.array([0]), np.array([10]), np.zeros(1, bool), {})
+    revision = Revision(known, np.arange(10), 10, np.array([0, 3, 10]), np.array([True, True]))
+    assert revision.parent.tolist() == [-1, 0]
+    assert revision.entering.rows.tolist() == [0, 1, 2]
+    assert revision.leaving.rows.tolist() == [0, 1, 2]
+    assert revision.leaving.cut.tolist() == [1]
+
+
+def test_a_cut_most_of_whose_rows_are_new_is_folded_anew():
+    known = Cuts(np.array([0]), np.array([2]), np.zeros(1, bool), {})
+    revision = Revision(known, np.array([0, 2, 3, 4, 1]), 2, np.array([0, 4]), np.array([True]))
+    assert revision.parent.tolist() == [-1]
+    assert len(revision.leaving.rows) == 0
+
+
+def test_sums_beyond_64_bits_are_taken_out_exactly():
+    workload = sw.Workload("t", lateness=1000).query("q", sw.tumbling(sw.rows(40)), x=sw.sum("v"), n=sw.avg("v"))
+    op = workload.operator(types={"v": pa.int64()})
+    values = [2**62, -(2**62)] * 40
+    op.process_batch({"t": range(1, 81), "v": values})
+    assert [r.values["x"] for r in op.advance(100)] == [0, 0]
+    op.process_batch({"t": [0, 0], "v": [2**62, 3 - 2**62]})
+    assert [r.values["x"] for r in op.advance(100)] == [3, 0]
