@@ -154,11 +154,11 @@ class Workload:
         found += [c for q in self.queries for c in q.window.reads]
         return tuple(dict.fromkeys([*found, *self.order]))
 
-    def explain(self, *, ordered: bool = False) -> str:
-        """What the workload is, what was decided and why, in words for a terminal."""
+    def explain(self, *, ordered: bool = False, max_slice: int | None = None) -> str:
+        """What the workload is, what was decided and why, in words for a terminal; see :meth:`operator`."""
         from slicewise.plan.explain import explain
 
-        return explain(self, ordered=ordered)
+        return explain(self, ordered=ordered, max_slice=max_slice)
 
     def run(
         self,
@@ -189,7 +189,9 @@ class Workload:
 
         return run(self, df, StreamOptions(late, emit, idle, bad))
 
-    def operator(self, *, ordered: bool = False, store: str | None = None, types: Any = None) -> Operator:
+    def operator(
+        self, *, ordered: bool = False, store: str | None = None, types: Any = None, max_slice: int | None = None
+    ) -> Operator:
         """The workload in this process, without Spark.
 
         Parameters
@@ -200,10 +202,12 @@ class Workload:
             ``"lazy"``, ``"eager"`` or ``"prefix"`` instead of what the plan chooses.
         types
             Types of input columns, where the first rows do not tell: ``{"v": "double"}``.
+        max_slice
+            The most rows of a slice out of which late rows may shift others: the shorter, the less is computed again.
         """
         from slicewise.slicing.operator import Operator
 
-        return Operator(self, ordered=ordered, store=store, types=types)
+        return Operator(self, ordered=ordered, store=store, types=types, max_slice=max_slice)
 
     def _check_aggregate(self, query: str, column: str, aggregate: Any) -> None:
         if not isinstance(aggregate, Aggregate):

@@ -145,21 +145,23 @@ class Engine:
             self._pieces.append(slices)
             self.latest = max(self.latest, int(slices.last.max()))
 
-    def next_due(self) -> int:
-        """The first event time at which a row would let some window be reported; for ordered streams."""
-        if self.tracks:
-            return self.state.watermark + 1  # any row may decide a window
-        due = NEVER
+    def next_due(self) -> tuple[int, int]:
+        """For ordered streams: the event time of the first row that would let some window be reported, and after how
+        many rows one would where rows are counted."""
+        due = rows = NEVER
+        for track in self.tracks:
+            at, many = track.next_due(self.state.watermark)
+            due, rows = min(due, at), min(rows, many)
         if len(self.windows):
             following = np.minimum(self.windows.ended_by(ALL, self.state.watermark) + 1, self.windows.most)
             ends = self.windows.ends(ALL, following)
-            due = int(np.where(ends > self.state.watermark, ends, NEVER).min())
+            due = min(due, int(np.where(ends > self.state.watermark, ends, NEVER).min()))
         if self.plan.gaps:
             slices = self.state.slices
             alive = slices.last[slices.closed < len(self.plan.gaps)]
             if len(alive):
                 due = min(due, int(alive.min()) + self.plan.gaps[0] + 1)
-        return due
+        return due, rows
 
     def forget(self, latest: int) -> None:
         """Note that rows up to this event time were turned away."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, to_instant
 from slicewise.errors import DataError, QueryError
-from slicewise.plan.plan import check_runnable, check_store, plan_for
+from slicewise.plan.plan import Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
 from slicewise.slicing import snapshots
 from slicewise.slicing.adapting import adapted_state
@@ -95,12 +95,15 @@ class Operator:
         ordered: bool = False,
         store: str | None = None,
         types: Mapping[str, Any] | None = None,
+        max_slice: int | None = None,
     ) -> None:
         check_store(store)
+        check_max_slice(max_slice)
         check_runnable(workload)
         self.workload = workload
         self.ordered = ordered
         self.store = store
+        self.max_slice = max_slice
         self._types = parse_types(types)
         self._time_type: pa.DataType | None = None
         self._engine: Engine | None = None
@@ -289,12 +292,12 @@ class Operator:
         self._rows = self._results = self._late_rows = 0
         self._buffer.look_closer()
 
-    def _next_due(self) -> int:
-        """The event time of the first row that lets windows be reported."""
+    def _next_due(self) -> tuple[int, int]:
+        """The event time of the first row that lets windows be reported, and how many rows let others."""
         self._check_open()
         if not self.ordered:
-            return NEVER
-        return -NEVER if self._engine is None else self._engine.next_due()
+            return NEVER, NEVER
+        return (-NEVER, 1) if self._engine is None else self._engine.next_due()
 
     def _instant(self, watermark: Any) -> int:
         if isinstance(watermark, (int, np.integer)) and not isinstance(watermark, bool):
@@ -390,12 +393,15 @@ class Operator:
         return self._engine
 
     def _bind(self, types: dict[str, pa.DataType], time_type: pa.DataType) -> None:
-        plan = plan_for(self.workload, types, time_type=time_type, ordered=self.ordered, store=self.store)
-        self._engine = Engine(plan)
+        self._engine = Engine(self._plan(self.workload, types, time_type))
         self._types, self._time_type = types, time_type
         self._buffer.time_type = time_type
         self._keys = KeyTable([types[k] for k in self.workload.keys])
         self._engine.state = replace(self._engine.state, watermark=self._watermark)
+
+    def _plan(self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> Plan:
+        how = {"ordered": self.ordered, "store": self.store, "max_slice": self.max_slice}
+        return plan_for(workload, types, time_type=time_type, **how)  # type: ignore[arg-type]
 
     def _step(self, watermark: int) -> Results:
         if self._engine is None:
@@ -450,7 +456,7 @@ class Operator:
                     f"is made: operator(types={{{missing[0]!r}: 'double'}})"
                 )
             assert self._time_type is not None
-            plan = plan_for(workload, self._types, time_type=self._time_type, ordered=self.ordered, store=self.store)
+            plan = self._plan(workload, self._types, self._time_type)
             self._engine = Engine(plan, adapted_state(self._engine, plan))
         self.workload = self._buffer.workload = workload
         self._buffer.look_closer()

@@ -40,7 +40,8 @@ class RowBuffer:
     flush
         Called to empty the buffer; its results go back to whoever brought the last row.
     next_due
-        For ordered streams: the event time of the first row that would end a window.
+        For ordered streams: the event time of the first row that would end a window, and after how many rows one
+        would where rows are counted.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class RowBuffer:
     """
 
     def __init__(
-        self, workload: Workload, ordered: bool, flush: Callable[[], Results], next_due: Callable[[], int]
+        self, workload: Workload, ordered: bool, flush: Callable[[], Results], next_due: Callable[[], tuple[int, int]]
     ) -> None:
         self.workload = workload
         self.ordered = ordered
@@ -65,6 +66,7 @@ class RowBuffer:
         self.latest = -NEVER
         self._stride = 1
         self._edge = -NEVER
+        self._limit = NEVER
         self.process, self._reset = self._functions()
 
     def __len__(self) -> int:
@@ -123,15 +125,17 @@ class RowBuffer:
             )
         # Asked before the row is in, because a closed operator refuses here.
         if self._edge <= -NEVER:
-            self._edge = min(max(self.latest, at) + self._stride, self.next_due())
+            due, self._limit = self.next_due()
+            self._edge = min(max(self.latest, at) + self._stride, due)
         if self.workload.keys:
             self.keys.append(self._key(row, key))
         self.times.append(at)
         self.rows.append(row)
         self.zone, self._has_zone = self._zone, True
-        if at >= self._edge or len(self.times) >= 4 * FULL:
+        if at >= self._edge or len(self.times) >= min(self._limit, 4 * FULL):
             return self.flush()
-        if not self.workload.keys and self.zone is None:
+        # Where rows are counted, every one of them is looked at.
+        if not self.workload.keys and self.zone is None and self._limit >= NEVER:
             self._reset(at, self._edge)
         return NOTHING
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from slicewise.columns import Column
 from slicewise.errors import StateError
-from slicewise.plan.plan import Plan, plan_for
+from slicewise.plan.plan import Plan
 from slicewise.slicing.adapting import Labels, adapted_state, carried_state
 from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.intake import Batch
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "describe", "fingerprint", "renumbered", "restore", "take"]
 
-FORMAT = 1
+FORMAT = 2
 #: What may not change between a snapshot and the workload that continues from it.
 IDENTITY = ("time", "keys", "order", "lateness", "ordered")
 
@@ -108,12 +108,11 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
             f"made: operator(types={{{missing[0]!r}: 'double'}})"
         )
     types = {**op._types, **types}
-    how = {"time_type": time_type, "ordered": op.ordered, "store": op.store}
     labels = Labels(*(tuple(snapshot["labels"][n]) for n in ("aggregates", "windows", "gaps")))
-    plan = plan_for(kept, types, **how)
+    plan = op._plan(kept, types, time_type)
     engine = Engine(plan, carried_state(_state(snapshot, plan), labels, plan))
     if kept.queries != op.workload.queries:
-        plan = plan_for(op.workload, types, **how)
+        plan = op._plan(op.workload, types, time_type)
         engine = Engine(plan, adapted_state(engine, plan))
     keys = KeyTable([types[k] for k in op.workload.keys])
     for key in snapshot["keys"]:
@@ -144,6 +143,11 @@ def _check(op: Operator, snapshot: Mapping[str, Any]) -> None:
     if snapshot["format"] > FORMAT:
         raise StateError(
             f"the snapshot has format {snapshot['format']}, and this version reads up to {FORMAT}; upgrade slicewise"
+        )
+    if snapshot["format"] < FORMAT:
+        raise StateError(
+            f"the snapshot has format {snapshot['format']}, and this version reads {FORMAT}; finish with the version "
+            "that took it, or start anew"
         )
     was, now = snapshot["workload"], describe(op.workload, op.ordered)
     for name in IDENTITY:
