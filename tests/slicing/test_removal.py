@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import Counter
 from typing import ClassVar
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.plan.plan import plan_for
-from slicewise.slicing import operator
 from slicewise.slicing.removal import Cuts, Revision
 from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
 from tests.slicing.strategies import steps
@@ -84,17 +80,11 @@ class Joined(Counting):
         return (a + b)[-3:]
 
 
-def bounded(max_slice):
-    """While it lasts, operators divide slices whose rows may shift."""
-    return mock.patch.object(operator, "plan_for", functools.partial(plan_for, max_slice=max_slice))
-
-
 def filled(aggregate, values, max_slice=None):
     """An operator that has reported all its windows, each of which may still be corrected."""
     workload = sw.Workload("t", lateness=10**9).query("q", sw.tumbling(sw.rows(LENGTH)), x=aggregate)
-    op = workload.operator(types={"v": pa.int64()})
-    with bounded(max_slice):
-        op.process_batch({"t": [0], "v": values[:1]})
+    op = workload.operator(types={"v": pa.int64()}, max_slice=max_slice)
+    op.process_batch({"t": [0], "v": values[:1]})
     op.process_batch({"t": np.arange(10, 10 * ROWS, 10), "v": values[1:]})
     assert len(op.advance(10 * ROWS)) == WINDOWS
     return op
@@ -281,8 +271,7 @@ def test_the_size_of_slices_changes_no_result(windows, epochs, lateness, max_sli
     for i, window in enumerate(windows):
         workload = workload.query(f"q{i}", window, **{f"q{i}_{a}": sw.AGGREGATES[a]("v") for a in AGGREGATES})
     expected = run_operator(workload.operator(types=TYPES), epochs)
-    with bounded(max_slice):
-        assert_same(run_operator(workload.operator(types=TYPES), epochs), expected)
+    assert_same(run_operator(workload.operator(types=TYPES, max_slice=max_slice), epochs), expected)
 
 
 @pytest.mark.parametrize("size", [0, -5, 2.5, True, "10"])
@@ -290,7 +279,7 @@ def test_a_size_that_no_slice_can_have_is_refused(size):
     workload = sw.Workload("t").query("q", sw.tumbling(sw.rows(5)), n=sw.count())
     message = f"`max_slice` must be a number of rows, 1 or more; got {size!r}; leave it out for slices of any size"
     with pytest.raises(sw.QueryError, match=f"^{re.escape(message)}$"):
-        plan_for(workload, {}, time_type=pa.int64(), max_slice=size)
+        workload.operator(max_slice=size)
 
 
 # -- which cut inherits from which
