@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -178,3 +179,10 @@ def test_steps_of_a_tenth_are_where_they_round_to():
     for t, km in [(1, 0.1), (2, 0.3), (3, 0.7)]:
         oracle.process(t, {"km": km})
     assert [(r.start, r.end) for r in op.close()] == [(r.start, r.end) for r in oracle.close()]
+
+
+def test_a_decimal_measure_is_read_in_its_own_units():
+    km = [Decimal("0.50"), Decimal("1.25"), Decimal("1.75"), Decimal("3.00")]
+    op = sw.Workload("t").query("q", sw.tumbling(sw.units(1, "km")), n=sw.count()).operator()
+    op.process_batch({"t": [1, 2, 3, 4], "km": km})
+    assert [(r.start, r.end, r.values["n"]) for r in op.close()] == [(0, 1, 1), (1, 2, 2), (3, 4, 1)]

@@ -18,6 +18,7 @@ from slicewise.plan.decisions import (
     split_slices,
 )
 from slicewise.plan.grids import points_of, progressions_of
+from slicewise.plan.routes import explain_routes
 from slicewise.windows import Context, Session
 from slicewise.workload import Workload
 
@@ -56,6 +57,10 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: int | None 
     kept per slice
       first and last event time, rows
       max('v')        distributive, commutative
+    <BLANKLINE>
+    on Spark
+      trend        slices  sliced in the JVM, composed in NumPy
+      as a stream  slices  sliced where they are read; shards get slices, not rows
     """
     c = characteristics_of(workload, ordered=ordered)
     aggregates = list(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
@@ -70,6 +75,8 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: int | None 
     if keep_tuples(c):
         stored = ", ".join(dict.fromkeys([workload.time, *workload.columns]))
         lines.append(f"  and each row: {stored}")
+    if not ordered:
+        lines += ["", "on Spark", *explain_routes(workload)]
     return "\n".join(lines)
 
 

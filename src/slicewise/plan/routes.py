@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 import pyarrow as pa
 
 from slicewise.columns import physical_dtype
-from slicewise.plan.decisions import Decision
+from slicewise.errors import QueryError
+from slicewise.plan.characteristics import characteristics_of
+from slicewise.plan.decisions import Decision, keep_tuples
+from slicewise.plan.measures import counts_rows, counts_units, gauge_of
 from slicewise.plan.plan import is_periodic
-from slicewise.windows import Session, Sliding
+from slicewise.plan.sql import UntranslatableError, condition_sql
+from slicewise.windows import Punctuated, Session, Sliding, Window
 from slicewise.workload import Query, Workload
 
-__all__ = ["IN_THE_JVM", "ROWS", "SLICES", "can_turn_around", "is_one_tumbling", "route_of"]
+__all__ = [
+    "IN_THE_JVM",
+    "ROWS",
+    "SLICES",
+    "can_turn_around",
+    "explain_routes",
+    "is_one_tumbling",
+    "route_of",
+    "stream_route",
+]
 
 SLICES, ROWS = "slices", "rows"
 
@@ -22,21 +36,69 @@ IN_THE_JVM = frozenset(
     + ("range_", "min_count", "max_count", "first", "last", "min_by", "max_by", "m4")
 )
 
+#: Slices of fewer rows than this are hardly fewer than the rows themselves.
+FEW_ROWS = 8
+#: Lines for a terminal: how wide, and how many queries are listed.
+WIDTH, LISTED = 108, 12
+
 
 def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> Decision:
     """``"slices"``: the JVM slices, NumPy composes. ``"rows"``: the engine takes the rows, sorted, in Python.
 
-    Without ``types``, columns are taken to be numbers.
+    Without ``types``, columns are taken to be of types that fit.
     """
-    window = query.window
-    if not (is_periodic(window) or isinstance(window, Session)):
-        return Decision(ROWS, f"only rows in order tell where the windows of {window!r} lie")
+    sliced = _sliced(query.window, types)
+    if not sliced:
+        return Decision(ROWS, sliced.reason)
     for aggregate in query.aggregates.values():
         if aggregate.name not in IN_THE_JVM:
             return Decision(ROWS, f"{aggregate!r} is computed in Python")
         if types is not None and aggregate.name == "max_by" and not can_turn_around(types[aggregate.columns[1]]):
             return Decision(ROWS, f"{aggregate!r} goes by {types[aggregate.columns[1]]}, which the JVM cannot reverse")
-    return Decision(SLICES, "sliced in the JVM, composed in NumPy")
+    return Decision(SLICES, sliced.reason)
+
+
+def _sliced(window: Window, types: Mapping[str, pa.DataType] | None) -> Decision:
+    """Whether the JVM can tell to which slice of such windows a row belongs, and is worth asking."""
+    if is_periodic(window) or isinstance(window, Session):
+        return Decision(True, "sliced in the JVM, composed in NumPy")
+    if isinstance(window, Sliding) and counts_rows(window):
+        return _few_slices(window)
+    if isinstance(window, Sliding) and counts_units(window):
+        return _measured(window, types)
+    if isinstance(window, Punctuated):
+        return _marked(window, types)
+    return Decision(False, f"only rows in order tell where the windows of {window!r} lie")
+
+
+def _few_slices(window: Sliding) -> Decision:
+    n, m = int(window.length.size), int(window.every.size)
+    # Every slide has the begin of a window in it, and its end elsewhere unless the slide divides the length.
+    rows = m if n % m == 0 else m // 2
+    if rows < FEW_ROWS:
+        many = f"{rows} rows" if rows > 1 else "one row"
+        return Decision(False, f"slices of about {many} would be hardly fewer than the rows themselves")
+    return Decision(True, "rows are numbered and sliced in the JVM, composed in NumPy")
+
+
+def _measured(window: Sliding, types: Mapping[str, pa.DataType] | None) -> Decision:
+    if types is not None:
+        try:
+            gauge_of(window, types[str(window.measure.column)])
+        except QueryError as error:
+            return Decision(False, str(error))
+    return Decision(True, f"sliced by {window.measure.column!r} in the JVM, composed in NumPy")
+
+
+def _marked(window: Punctuated, types: Mapping[str, pa.DataType] | None) -> Decision:
+    if not isinstance(window.condition, str):
+        return Decision(False, f"{window!r} asks a function of Python which rows start windows")
+    if types is not None:
+        try:
+            condition_sql(window.condition, types, str)
+        except UntranslatableError as error:
+            return Decision(False, f"the JVM would not compute {window.condition!r} as Python does: {error}")
+    return Decision(True, "markers are counted and rows sliced in the JVM, composed in NumPy")
 
 
 def can_turn_around(type_: pa.DataType) -> bool:
@@ -50,3 +112,34 @@ def is_one_tumbling(workload: Workload) -> bool:
         return False
     window = workload.queries[0].window
     return is_periodic(window) and isinstance(window, Sliding) and window.length == window.every
+
+
+def stream_route(workload: Workload) -> Decision:
+    """What a partition of a stream sends to the shards: ``"slices"``, or ``"rows"`` where they must be stored."""
+    kept = keep_tuples(characteristics_of(workload))
+    if kept:
+        return Decision(ROWS, f"sent to the shards as they are: {kept.reason}")
+    return Decision(SLICES, "sliced where they are read; shards get slices, not rows")
+
+
+def explain_routes(workload: Workload) -> list[str]:
+    """For each query its route and why, as lines for a terminal.
+
+    >>> import slicewise as sw
+    >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
+    >>> print(*explain_routes(w.query("mid", sw.session("5 minutes"), mid=sw.median("v"))), sep="\\n")
+      trend        slices  sliced in the JVM, composed in NumPy
+      mid          rows    median('v') is computed in Python
+      as a stream  slices  sliced where they are read; shards get slices, not rows
+    """
+    routes = [(query.name, route_of(query)) for query in workload.queries[:LISTED]]
+    if len(workload.queries) > LISTED:
+        routes.append((f"and {len(workload.queries) - LISTED} more", Decision("", "")))
+    routes.append(("as a stream", stream_route(workload)))
+    width = max(len(name) for name, _ in routes)
+    lines = []
+    for name, route in routes:
+        head = f"  {name:<{width}}  {route.choice:<{len(SLICES)}}  "
+        body = textwrap.wrap(route.reason, max(WIDTH - len(head), 30)) or [""]
+        lines += [f"{head}{body[0]}".rstrip(), *(f"{'':<{len(head)}}{line}" for line in body[1:])]
+    return lines

@@ -37,6 +37,7 @@ __all__ = [
     "measures_of",
     "misfits",
     "next_tick",
+    "reading",
     "tick_memory",
     "ticks_of",
 ]
@@ -48,6 +49,13 @@ __all__ = [
 def measures_of(window: Window) -> tuple[str, ...]:
     """The columns that a window is measured by."""
     return tuple(m.column for m in window.measures if m.column is not None)
+
+
+def reading(column: Column) -> np.ndarray:
+    """A measure as numbers that can be compared with the bounds of windows; decimals become doubles."""
+    if pa.types.is_decimal(column.type):
+        return column.values.astype(np.float64) / 10**column.type.scale
+    return column.values
 
 
 def fits_column(measures: Sequence[str]) -> str:
@@ -80,7 +88,7 @@ def misfits(rows: Tuples, measures: Sequence[str]) -> list[Misfit]:
     found: list[Misfit] = []
     fits = rows.columns[fits_column(measures)].values > 0
     for name in measures:
-        value = rows.columns[name].values
+        value = reading(rows.columns[name])
         if value.dtype.kind == "f":
             for row in np.flatnonzero(fits & ~np.isfinite(value)).tolist():
                 fits[row] = False
@@ -98,7 +106,7 @@ def misfits(rows: Tuples, measures: Sequence[str]) -> list[Misfit]:
 
 def _going_back(rows: Tuples, name: str, places: np.ndarray) -> list[Misfit]:
     """One row after the other; for the keys in which something is wrong."""
-    value, fresh, key = rows.columns[name].values, rows.fresh, rows.key
+    value, fresh, key = reading(rows.columns[name]), rows.fresh, rows.key
     following = np.full(len(places), -1)  # the next row of the key that was there before
     after = -1
     for i in range(len(places) - 1, -1, -1):
@@ -152,7 +160,7 @@ class Counted:
 
     def measure(self, name: str) -> np.ndarray:
         """The values of a measure."""
-        values = self.view.rows.columns[name].values
+        values = reading(self.view.rows.columns[name])
         return values if self.rows is None else values[self.rows]
 
     def number_of(self, place: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from slicewise.plan.measures import measures_of
 from slicewise.plan.plan import is_periodic, plan_for
 from slicewise.plan.routes import ROWS, SLICES, is_one_tumbling, route_of
 from slicewise.results import ResultSchema
@@ -17,6 +18,7 @@ from slicewise.slicing.edges import Edges
 from slicewise.slicing.periodic import PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.composing import Composer
+from slicewise.spark.measures import in_order, measure_rows, partials_by_position
 from slicewise.spark.output import Output, check_known_types, describe
 from slicewise.spark.partials import Shelf, partials_of, plain_function
 from slicewise.spark.rows import KEY, RowRunner
@@ -65,26 +67,45 @@ def _by_slices(source: Source) -> DataFrame:
     workload = _complete(source.workload, order=())
     make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type)
     plan = make_plan()
+    rows = source.projected().where(F.col(TIME).isNotNull())
     edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
-    rows = source.projected().where(F.col(TIME).isNotNull()).withColumn(CELL, cell_of(F.col(TIME), edges))
-    output = Output(plan.schema, spans=False)
+    cells: list[str] = []
+    if plan.windows or plan.gaps:
+        rows, cells = rows.withColumn(CELL, cell_of(F.col(TIME), edges)), [CELL]
     if is_one_tumbling(workload):
         functions = [plain_function(a, source) for a in workload.queries[0].aggregates.values()]
         if all(f is not None for f in functions):
             return _one_tumbling(source, rows, functions, plan.schema)  # type: ignore[arg-type]
-    shelf = Shelf()
+    shelf, measured, partials = Shelf(), None, partial(partials_of, source=source)
+    measures = measures_of(plan.context, source.types)
+    if measures:
+        numbered, rows, more, measured = measure_rows(source, rows, plan, measures, shelf)
+        cells, partials = cells + more, partial(partials_by_position, source=numbered)
     first = last = CELL
-    if plan.gaps or len(edges.points):
+    if measures or plan.gaps or len(edges.points):
         first, last = (shelf.column(n, f(TIME)) for n, f in (("first", F.min), ("last", F.max)))
-    readers = tuple(partials_of(monoid, source, shelf) for monoid in plan.monoids)
-    place = [*source.key_names, CELL]
-    sliced = rows.groupBy(*place).agg(*(e.alias(n) for n, e in shelf.expressions.items()))
+    readers = tuple(partials(monoid, shelf=shelf) for monoid in plan.monoids)
+    sliced = _sliced(rows, source.key_names, cells, shelf)
+    if measured is None or _spreads_groups(source):
+        # Measured slices stay where their rows were sorted, by key; those of time are where the input was read.
+        sliced = sliced.repartition(*source.key_names) if source.key_names else sliced.repartition(1)
+    output = Output(plan.schema, spans=any(m.by_position for m in measures))
+    composer = Composer(make_plan, output, readers, first, last, measured)
+    return output.shown(sliced.mapInArrow(composer.__call__, output.spark()))
+
+
+def _spreads_groups(source: Source) -> bool:
+    """Whether the session lets no aggregation stay where a part of its columns has put the rows."""
+    asked = source.frame.sparkSession.conf.get("spark.sql.requireAllClusterKeysForDistribution", "false")
+    return str(asked).lower() == "true"
+
+
+def _sliced(rows: DataFrame, keys: list[str], cells: list[str], shelf: Shelf) -> DataFrame:
+    """One row per key and slice, with what is to be known of it."""
+    sliced = rows.groupBy(*keys, *cells).agg(*(e.alias(n) for n, e in shelf.expressions.items()))
     if shelf.after:
         sliced = sliced.select(*sliced.columns, *(e.alias(n) for n, e in shelf.after.items()))
-    sliced = sliced.select(*place, *shelf.sent)
-    sliced = sliced.repartition(*source.key_names) if source.key_names else sliced.repartition(1)
-    composer = Composer(make_plan, output, readers, first, last)
-    return output.shown(sliced.mapInArrow(composer.__call__, output.spark()))
+    return sliced.select(*keys, *[c for c in cells if c == CELL], *shelf.sent)
 
 
 def _one_tumbling(source: Source, rows: DataFrame, functions: list[Expression], schema: ResultSchema) -> DataFrame:
@@ -121,9 +142,7 @@ def _by_rows(source: Source) -> DataFrame:
     output = Output(schema, spans)
     rows = source.projected().where(F.col(TIME).isNotNull())
     rows = rows.repartition(*source.key_names) if source.key_names else rows.repartition(1)
-    # Rows of equal time: by the order columns, then by what they hold, so that the answer never depends on chance.
-    ties = [c for c in workload.columns if c not in workload.order and not pa.types.is_map(source.types[c])]
-    rows = rows.sortWithinPartitions(*source.key_names, TIME, *map(source.inside, (*workload.order, *ties)))
+    rows = rows.sortWithinPartitions(*source.key_names, *in_order(source))
     types = {**{c: source.types[c] for c in workload.columns}, KEY: pa.int64()}
     runner = RowRunner(workload, types, output)
     return output.shown(rows.mapInArrow(runner.__call__, output.spark()))

@@ -16,10 +16,10 @@ import pyarrow as pa
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.results import Block
-from slicewise.slicing.engine import Engine
 from slicewise.slicing.kernels import order_by, segment_starts
-from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.slices import Slices
+from slicewise.slicing.vectors import Composition
+from slicewise.spark.measures import Measured
 from slicewise.spark.output import Output
 from slicewise.spark.partials import Reader
 from slicewise.spark.source import key_name
@@ -46,6 +46,8 @@ class Composer:
         For each monoid of the plan, how its columns become parts.
     first, last
         The columns that hold the first and last event time of a slice, or its cell where those do not matter.
+    measured
+        The columns that say where a slice stands in measures other than event time.
     """
 
     make_plan: Callable[[], Plan]
@@ -53,6 +55,7 @@ class Composer:
     readers: tuple[Reader, ...]
     first: str
     last: str
+    measured: Measured | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         received = [batch for batch in batches if batch.num_rows]
@@ -60,25 +63,30 @@ class Composer:
             return
         table = pa.Table.from_batches(received)
         keys = [table.column(key_name(i)).combine_chunks() for i in range(len(self.output.schema.key_types))]
-        numbers, firsts = number_keys(keys, table.num_rows)
-        slices = self._slices(table, numbers)
-        own = [k.take(pa.array(firsts)) for k in keys]
+        numbers, some_row = number_keys(keys, table.num_rows)
+        slices, firsts = self._slices(table, numbers)
+        own = [k.take(pa.array(some_row)) for k in keys]
         plan = self.make_plan()
+        composition = Composition(plan, self.measured.measures if self.measured else ())
         for chunk in _by_keys(slices, _chunk_size(plan)):
-            engine = Engine(plan)
-            engine.insert_slices(chunk)
-            results, _ = engine.advance(NEVER, Numbers())  # type: ignore[arg-type]
-            for block in results.blocks:
+            mine = [first.take(chunk) for first in firsts]
+            for block in composition.blocks(slices.take(chunk), mine, Numbers()):  # type: ignore[arg-type]
                 yield from sent(block, own, self.output)
 
-    def _slices(self, table: pa.Table, numbers: np.ndarray) -> Slices:
+    def _slices(self, table: pa.Table, numbers: np.ndarray) -> tuple[Slices, list[Column]]:
+        """The slices by key, in the order of their rows, and where they begin in each measure."""
         columns = {name: table.column(name).combine_chunks() for name in table.column_names}
         first, last = (Column.of(columns[name]).values for name in (self.first, self.last))
-        once = np.ones(len(numbers), np.int64)
+        rows = once = np.ones(len(numbers), np.int64)
+        firsts: list[Column] = []
+        place = first
+        if self.measured is not None:
+            place, rows = (Column.of(columns[name]).values for name in (self.measured.position, self.measured.rows))
+            firsts = [Column.of(columns[name]) for name in self.measured.firsts]
         parts = tuple(read(columns) for read in self.readers)
-        slices = Slices(numbers, first, last, once, once, np.zeros(len(numbers), np.int64), parts)
-        order = order_by(numbers, first)
-        return slices if order is None else slices.take(order)
+        slices = Slices(numbers, first, last, rows, once, np.zeros(len(numbers), np.int64), parts)
+        order = order_by(numbers, place)
+        return (slices, firsts) if order is None else (slices.take(order), [f.take(order) for f in firsts])
 
 
 class Numbers:
@@ -96,12 +104,12 @@ def number_keys(keys: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, np.nda
     (array([0, 1, 0]), array([0, 1]))
     """
     numbers = np.zeros(rows, np.int64)
+    if not rows:
+        return numbers, numbers
     for key in keys:
         codes = _codes(key)
         numbers = numbers * (int(codes.max()) + 1) + codes
         numbers = _codes(pa.array(numbers))  # small again, so that the next column cannot overflow it
-    if not rows:
-        return numbers, numbers
     firsts = np.empty(int(numbers.max()) + 1, np.int64)
     firsts[numbers[::-1]] = np.arange(rows)[::-1]
     return numbers, firsts
@@ -128,13 +136,13 @@ def _chunk_size(plan: Plan) -> int:
     return min(max(RESULTS // max(overlap, 1), SMALL_CHUNK), LARGE_CHUNK)
 
 
-def _by_keys(slices: Slices, size: int) -> Iterator[Slices]:
+def _by_keys(slices: Slices, size: int) -> Iterator[slice]:
     """The slices, sorted by key, in chunks of about this size that hold whole keys."""
     bounds = np.append(segment_starts(slices.key[1:] != slices.key[:-1]), len(slices))
     at = 0
     while bounds[at] < len(slices):
         end = max(int(np.searchsorted(bounds, bounds[at] + size, "right")) - 1, at + 1)
-        yield slices.take(slice(int(bounds[at]), int(bounds[end])))
+        yield slice(int(bounds[at]), int(bounds[end]))
         at = end
 
 

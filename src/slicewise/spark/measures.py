@@ -1,0 +1,211 @@
+"""Measures: rows of a key put in order, numbered and measured inside the JVM, so that slices are cells of all measures.
+
+One sort by key and event time gives every row its position, the markers passed so far and the check that units only
+advance. The cell of a row in each measure is then a column like its cell in time, and rows that share all cells are one
+slice. Slices stay where the sort has put their rows: no second shuffle brings them to the composer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, WindowSpec
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from slicewise.aggregates.base import Monoid, Parts
+from slicewise.columns import Column as Values
+from slicewise.plan.measures import LARGEST, LONG_DIGITS, Marks, Measure, Positions, Units
+from slicewise.plan.plan import Plan
+from slicewise.plan.sql import condition_sql
+from slicewise.slicing.edges import Edges
+from slicewise.slicing.periodic import PeriodicWindows
+from slicewise.spark.cells import cell_of
+from slicewise.spark.partials import Reader, Shelf, partials_of
+from slicewise.spark.source import TIME, Source
+from slicewise.spark.types import holds_map
+from slicewise.windows import Sliding
+
+__all__ = ["Measured", "NumberedSource", "in_order", "measure_rows", "partials_by_position"]
+
+#: The position of a row among those of its key.
+POSITION = "n"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The columns of a measured slice: its first position, how many rows it has, and its first value per measure."""
+
+    position: str
+    rows: str
+    measures: tuple[Measure, ...]
+    firsts: tuple[str, ...]
+
+
+class NumberedSource(Source):
+    """A source whose rows know their position, which is all that puts rows of equal time in order."""
+
+    def inside(self, name: str) -> Column:
+        return F.col(POSITION) if name == POSITION else super().inside(name)
+
+
+def in_order(source: Source) -> list[Column]:
+    """What puts the rows of a key in order: time, the order columns, then what rows hold, so that nothing is by chance.
+
+    Measures that only advance come first of what rows hold: among rows of equal time they do not go back.
+    """
+    workload = source.workload
+    units = [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
+    names = dict.fromkeys([*workload.order, *units, *workload.columns])
+    return [F.col(TIME), *(source.inside(c) for c in names if not holds_map(source.types[c]))]
+
+
+def measure_rows(
+    source: Source, rows: DataFrame, plan: Plan, measures: Sequence[Measure], shelf: Shelf
+) -> tuple[NumberedSource, DataFrame, list[str], Measured]:
+    """Number and measure the rows of each key.
+
+    Returns the source to compute partials with, the rows with their cells, the names of these, and what the shelf now
+    has of each slice.
+    """
+    over = Over.partitionBy(*source.key_names).orderBy(*in_order(source))
+    so_far = over.rowsBetween(Over.unboundedPreceding, Over.currentRow)
+    turned = _turned(source, measures, plan, over)
+    read = {f"m{i}": _reading(m, source) for i, m in enumerate(measures) if not isinstance(m, Positions)}
+    rows = rows.withColumns(read)
+    running = {f"r{name}": _running(measures[int(name[1:])], F.col(name)).over(so_far) for name in read}
+    # A count and not row_number(), which ends at 2**31.
+    rows = rows.withColumns({POSITION: F.count(F.lit(1)).over(so_far) - 1, **running, **turned})
+    cells = {f"cell{i}": _cell(m, f"m{i}", source) for i, m in enumerate(measures)}
+    cells |= {f"{name}s": F.sum(name).over(so_far) for name in turned}
+    rows = rows.withColumns(cells)
+    measured = Measured(
+        shelf.column("position", F.min(POSITION)),
+        shelf.column("rows", F.count(F.lit(1))),
+        tuple(measures),
+        tuple(shelf.column(f"measure {i}", F.min(_value(m, f"m{i}"))) for i, m in enumerate(measures)),
+    )
+    workload = dataclasses.replace(source.workload, order=(POSITION,), watermark=0, lateness=0)
+    fields = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
+    return NumberedSource(**{**fields, "workload": workload}), rows, list(cells), measured
+
+
+def partials_by_position(monoid: Monoid, source: NumberedSource, shelf: Shelf) -> Reader:
+    """As :func:`partials_of`; but the first and the last of numbered rows are found without comparing whole rows."""
+    kind = monoid.aggregate.name
+    if kind not in ("first", "last"):
+        return partials_of(monoid, source, shelf)
+    (name,) = monoid.aggregate.columns
+    pick, end = (F.min_by, F.min) if kind == "first" else (F.max_by, F.max)
+    value = shelf.column(f"{kind} {name}", pick(source.inside(name), F.col(POSITION)))
+    return partial(_read_pick, shelf.column(kind, end(TIME)), value)
+
+
+def _read_pick(time: str, value: str, columns: Mapping[str, pa.Array]) -> Parts:
+    picked = Values.of(columns[value])
+    return Values.of(columns[time]).values, picked.values, picked.mask
+
+
+def _value(measure: Measure, name: str) -> str:
+    """The column that holds the measure of a row."""
+    if isinstance(measure, Positions):
+        return POSITION
+    return f"r{name}" if isinstance(measure, Marks) else name
+
+
+def _reading(measure: Measure, source: Source) -> Column:
+    """What a row shows by itself: whether it is a marker, or its units."""
+    if isinstance(measure, Marks):
+        assert isinstance(measure.window.condition, str)
+        names = {c: f"c{source.workload.columns.index(c)}" for c in measure.window.reads}
+        return F.expr(condition_sql(measure.window.condition, source.types, names.__getitem__)).cast("long")
+    assert isinstance(measure, Units)
+    said = source.inside(measure.column)
+    if not measure.gauge.exact:
+        return said.cast("double")
+    scale = measure.gauge.scale
+    return (said.cast(f"decimal({LONG_DIGITS + 1}, {scale})") * F.lit(10**scale) if scale else said).cast("long")
+
+
+def _running(measure: Measure, shown: Column) -> Column:
+    return F.sum(shown) if isinstance(measure, Marks) else F.max(shown)
+
+
+# Cells
+
+
+def _cell(measure: Measure, name: str, source: Source) -> Column:
+    if isinstance(measure, Positions):
+        return cell_of(F.col(POSITION), Edges(PeriodicWindows(measure.windows)))
+    if isinstance(measure, Marks):
+        return F.col(f"r{name}")
+    value = F.col(name)
+    if measure.gauge.exact:
+        cell = cell_of(value, Edges(PeriodicWindows(measure.windows)))
+        finite = value.between(-LARGEST, LARGEST)
+    else:
+        cell = _double_cell(value, measure.windows)
+        finite = ~F.isnan(value) & (F.abs(value) != F.lit(float("inf")))
+    wrong = F.when(~finite, _refusal(measure, source, "must be a finite number that 64 bits hold", value))
+    highest = F.col(f"r{name}")
+    wrong = wrong.when(highest > value, _refusal(measure, source, "must not go backwards", value, highest))
+    return wrong.otherwise(cell)
+
+
+def _double_cell(value: Column, windows: Sequence[Sliding]) -> Column:
+    """A number that grows with every bound passed: the begins and the ends of windows, all counted together."""
+    bounds = {(w.every.size, w.offset, length): None for w in windows for length in (0, w.length.size)}
+    return reduce(Column.__add__, [_last_tick(value, *bound) for bound in bounds])
+
+
+def _last_tick(value: Column, step: float, offset: float, length: float) -> Column:
+    """As :func:`slicewise.slicing.vectors.last_tick`, with the same rounding."""
+
+    def tick(k: Column) -> Column:
+        return k * F.lit(float(step)) + F.lit(float(offset)) + F.lit(float(length))
+
+    guess = F.floor((value - F.lit(float(offset)) - F.lit(float(length))) / F.lit(float(step)))
+    down = guess - (tick(guess) > value).cast("long")
+    return down + (tick(down + 1) <= value).cast("long")
+
+
+def _refusal(measure: Units, source: Source, what: str, value: Column, highest: Column | None = None) -> Column:
+    """Fail with what is wrong with a row, and whose row it is."""
+    shift = 10**measure.gauge.scale
+
+    def shown(number: Column) -> Column:
+        return (number / F.lit(shift) if shift > 1 else number).cast("string")
+
+    keys = [F.coalesce(F.col(k).cast("string"), F.lit("null")) for k in source.key_names]
+    whose = F.concat(F.lit("key "), F.concat_ws(", ", *keys)) if keys else F.lit("the stream")
+    after = [] if highest is None else [F.lit(", after "), shown(highest)]
+    said = [
+        F.lit(f"the measure {measure.column!r} {what}; "),
+        whose,
+        F.lit(" has "),
+        shown(value),
+        F.lit(" at time "),
+        F.col(TIME).cast("string"),
+        *after,
+        F.lit("; leave such rows out, or say by `order` how rows of equal time follow each other"),
+    ]
+    return F.raise_error(F.concat(*said)).cast("long")
+
+
+def _turned(source: Source, measures: Sequence[Measure], plan: Plan, over: WindowSpec) -> dict[str, Column]:
+    """Whether a row has a measure that the row before it lacks, or the other way round, though their time is the same.
+
+    Such rows are in slices that lie among each other, and slices are put in order by time alone: by counting turns, all
+    rows of one time that no edge separates come into one slice, or into slices that follow each other. Where no
+    aggregate depends on the order of rows, it does not matter.
+    """
+    units = dict.fromkeys(m.column for m in measures if isinstance(m, Units) and m.column in source.nullable)
+    if not units or all(m.aggregate.commutative for m in plan.monoids):
+        return {}
+    lacks = [source.inside(name).isNull() for name in units]
+    turned = reduce(Column.__or__, [F.lag(lack).over(over) != lack for lack in lacks])
+    return {"turn": F.when(turned & (F.lag(TIME).over(over) == F.col(TIME)), 1).otherwise(0)}

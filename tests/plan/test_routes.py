@@ -1,0 +1,173 @@
+"""Routes: which queries the JVM slices, which take rows to Python, and the reason that is given."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+
+import slicewise as sw
+from slicewise.errors import QueryError
+from slicewise.plan.measures import Gauge, Marks, Positions, Units, gauge_of, measures_of
+from slicewise.plan.routes import ROWS, SLICES, explain_routes, route_of
+from slicewise.plan.sql import UntranslatableError, condition_sql
+
+TYPES = {
+    "v": pa.int32(),
+    "x": pa.float64(),
+    "d": pa.decimal128(12, 2),
+    "huge": pa.decimal128(38, 4),
+    "s": pa.string(),
+    "flag": pa.bool_(),
+    "id": pa.int64(),
+    "at": pa.timestamp("us", "UTC"),
+    "local": pa.timestamp("us"),
+    "list": pa.list_(pa.int64()),
+}
+ALL = {"n": sw.count(), "total": sw.sum("v")}
+
+
+def route(window, types=TYPES, **aggregates):
+    return route_of(sw.Workload(time="t").query("q", window, **(aggregates or ALL)).queries[0], types)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        sw.tumbling("1 second"),
+        sw.session("1 second"),
+        sw.tumbling(sw.rows(100)),
+        sw.sliding(sw.rows(96), every=sw.rows(8)),
+        sw.sliding(sw.rows(5), every=sw.rows(100)),
+        sw.tumbling(sw.units(10, "v")),
+        sw.sliding(sw.units(0.5, "x"), every=sw.units(0.2, "x")),
+        sw.tumbling(sw.units(0.25, "d")),
+        sw.punctuated("flag"),
+        sw.punctuated("v % 10 = 0 and s in ('a', 'b') or x / 2 > 1"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("types", [TYPES, None], ids=["types", "no types"])
+def test_windows_that_a_column_tells_are_sliced(window, types):
+    assert route(window, types).choice == SLICES
+
+
+@pytest.mark.parametrize(
+    ("window", "reason"),
+    [
+        (sw.tumbling(sw.rows(1)), r"slices of about one row would be hardly fewer than the rows"),
+        (sw.sliding(sw.rows(100), every=sw.rows(7)), r"slices of about 3 rows"),
+        (
+            sw.sliding(sw.rows(10), every="5 seconds"),
+            r"only rows in order tell where the windows of sliding\(rows\(10\)",
+        ),
+        (sw.frames("flag"), r"only rows in order tell where the windows of frames\('flag', min_rows=1\) lie"),
+        (sw.punctuated(lambda c: c["v"] > 1, columns=["v"]), r"asks a function of Python which rows start windows"),
+        (
+            sw.punctuated("d / 3 > 1"),
+            r"the JVM would not compute 'd / 3 > 1' as Python does: the division of the decimals",
+        ),
+        (sw.punctuated("s > 1"), r"the JVM would not compute 's > 1' as Python does: .* are not of one kind"),
+        (sw.tumbling(sw.units(1, "s")), r"'s' is string, which is no number"),
+        (sw.tumbling(sw.units(1, "huge")), r"'huge' is decimal128\(38, 4\), which 64 bits do not hold"),
+        (sw.tumbling(sw.units(2**61, "v")), r"reaches further than 64 bits"),
+    ],
+    ids=lambda x: repr(x) if not isinstance(x, str) else "",
+)
+def test_what_needs_rows_says_why(window, reason):
+    decision = route(window)
+    assert decision.choice == ROWS
+    assert re.search(reason, decision.reason), decision.reason
+
+
+def test_aggregates_that_only_python_computes_need_rows():
+    assert route(sw.tumbling(sw.rows(100)), mid=sw.median("v")).reason == "median('v') is computed in Python"
+    by_text = route(sw.tumbling(sw.rows(100)), best=sw.max_by("v", "s"))
+    assert by_text.choice == ROWS
+    assert "goes by string, which the JVM cannot reverse" in by_text.reason
+
+
+def test_windows_on_one_measure_stand_together():
+    windows = [
+        sw.tumbling(sw.rows(10)),
+        sw.tumbling(sw.units(2, "v")),
+        sw.punctuated("flag"),
+        sw.sliding(sw.rows(30), every=sw.rows(10)),
+        sw.tumbling(sw.units(0.5, "v")),
+        sw.tumbling(sw.units(5, "v")),
+    ]
+    counts, marks, exact, floating = measures_of(windows, TYPES)
+    assert isinstance(counts, Positions)
+    assert isinstance(marks, Marks)
+    assert isinstance(exact, Units)
+    assert isinstance(floating, Units)
+    assert (counts.places, marks.places, exact.places, floating.places) == ((0, 3), (2,), (1, 5), (4,))
+    assert (exact.gauge, floating.gauge) == (Gauge(), Gauge(exact=False))
+
+
+def test_decimals_are_measured_in_their_smallest_step():
+    (units,) = measures_of([sw.sliding(sw.units(0.125, "d"), every=sw.units(2, "d"))], TYPES)
+    assert units.gauge == Gauge(scale=3)
+    assert (units.windows[0].length.size, units.windows[0].every.size) == (125, 2000)
+    with pytest.raises(QueryError, match="is no number"):
+        gauge_of(sw.tumbling(sw.units(1, "flag")), TYPES["flag"])
+
+
+@pytest.mark.parametrize(
+    ("said", "sql"),
+    [
+        ("flag", "coalesce(flag, false)"),
+        ("v is null", "coalesce((v IS NULL), false)"),
+        ("x > v", "coalesce((x > CAST(v AS DOUBLE)), false)"),
+        ("v % 2 = 0", "CASE WHEN CAST(CAST(2 AS BIGINT) AS BIGINT) <> 0 THEN"),
+        ("v + 1 > 0", "CAST((CAST(v AS BIGINT) + CAST(CAST(1 AS BIGINT) AS BIGINT)) AS BIGINT)"),
+        ("id + 1 > 0", "CAST(id AS DECIMAL(38, 0))"),
+        ("s = 'it''s'", "CAST(X'69742773' AS STRING)"),
+        ("v = null", "coalesce(CAST(NULL AS BOOLEAN), false)"),
+    ],
+)
+def test_conditions_spell_every_conversion_out(said, sql):
+    assert sql in condition_sql(said, TYPES, str)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("v", "neither true nor false"),
+        ("not v", "neither true nor false"),
+        ("s + 1 > 2", "does not calculate with numbers"),
+        ("at = local", "not of one kind"),
+        ("list = list", "not of one kind"),
+        ("huge * huge > 1", "decimals of 77 digits do not fit"),
+        ("huge = 0.123456", "decimals of 40 digits do not fit"),
+        ("id * id * id > 0", "do not fit any type of Spark's"),
+    ],
+)
+def test_conditions_that_would_come_out_otherwise_are_not_translated(said, why):
+    with pytest.raises(UntranslatableError, match=why):
+        condition_sql(said, TYPES, str)
+
+
+def test_routes_are_explained_in_columns():
+    workload = (
+        sw.Workload(time="ts")
+        .query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
+        .query("recent", sw.sliding(sw.rows(10), every="5 seconds"), mean=sw.avg("v"))
+    )
+    assert explain_routes(workload) == [
+        "  trend        slices  sliced in the JVM, composed in NumPy",
+        "  recent       rows    only rows in order tell where the windows of sliding(rows(10), every='5 seconds') lie",
+        "  as a stream  rows    sent to the shards as they are: query 'recent' is forward context aware: later rows",
+        "                       place earlier edges",
+    ]
+
+
+def test_of_many_queries_twelve_are_explained():
+    workload = sw.Workload(time="ts")
+    for i in range(20):
+        workload = workload.query(f"q{i}", sw.sliding(sw.rows(10), every=sw.rows(i + 1)), n=sw.count())
+    lines = explain_routes(workload)
+    assert lines[12] == "  and 8 more"
+    assert lines[13].startswith("  as a stream  rows    sent to the shards as they are: query 'q0' counts rows")
+    assert max(map(len, lines)) <= 108
