@@ -27,6 +27,8 @@ class KeyTable:
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self.types = tuple(types)
+        #: Whether values can be looked up as they are: equal ones are one key, and all have a hash.
+        self._plain = not any(pa.types.is_nested(t) or pa.types.is_floating(t) for t in map(_without_codes, types))
         self.values: list[tuple[Any, ...]] = []
         self._numbers: dict[Any, int] = {}
         self._columns: tuple[Column, ...] | None = None
@@ -50,11 +52,18 @@ class KeyTable:
             keys = [_unpack(int(c), [v for _, v in coded]) for c in combinations]
         else:
             keys = [(v,) for v in coded[0][1]]
-        return np.array([self.number(k) for k in keys], np.int64)[index] if keys else np.zeros(0, np.int64)
+        return np.array(self._look_up(keys), np.int64)[index] if keys else np.zeros(0, np.int64)
+
+    def _look_up(self, keys: list[tuple[Any, ...]]) -> list[int]:
+        if not self._plain:
+            return [self.number(k) for k in keys]
+        # Most keys were seen before, and then this is all there is to do.
+        found = list(map(self._numbers.get, keys))
+        return [self.number(k) if n is None else n for k, n in zip(keys, found, strict=True)]
 
     def number(self, key: tuple[Any, ...]) -> int:
         """The number of one key; a new one if it was never seen."""
-        hashable = tuple(_hashable(v) for v in key)
+        hashable = key if self._plain else tuple(_hashable(v) for v in key)
         found = self._numbers.get(hashable)
         if found is None:
             found = self._numbers[hashable] = len(self.values)
@@ -78,6 +87,10 @@ class KeyTable:
         for old in used.tolist():
             table.number(self.values[old])
         return table, renumbered
+
+
+def _without_codes(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def _dictionary(column: pa.Array) -> tuple[np.ndarray, list[Any]]:

@@ -1,0 +1,109 @@
+"""Draw the pictures of the documentation from real results: ``python docs/draw.py`` writes ``docs/pictures``.
+
+The rows are those of ``docs/windows.md``: an hour of a delivery van.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.dates as dates
+import matplotlib.pyplot as plt
+
+import slicewise as sw
+from slicewise.plot import timeline
+
+HERE = Path(__file__).parent
+NINE = datetime(2024, 5, 1, 9)
+MINUTES = [0, 2, 4, 6, 8, 9, 20, 22, 23, 25, 27, 36, 38]
+VAN = {
+    "at": [NINE + timedelta(minutes=m) for m in MINUTES],
+    "km": [0.0, 1.0, 2.5, 4.5, 6.8, 7.5, 7.5, 8.5, 9.5, 12.0, 13.5, 13.5, 14.4],
+    "speed": [30, 40, 62, 70, 55, 20, 25, 45, 66, 71, 30, 20, 50],
+    "kind": ["start", "", "", "", "", "stop", "start", "", "", "", "stop", "start", ""],
+}
+
+
+#: A picture for each kind of window, with a lane for each of its variants.
+PICTURES = {
+    "tumbling": {
+        "10 minutes": sw.tumbling("10 minutes"),
+        "and an offset of 5": sw.tumbling("10 minutes", offset="5 minutes"),
+    },
+    "sliding": {
+        "10 every 5": sw.sliding("10 minutes", every="5 minutes"),
+        "5 every 10": sw.sliding("5 minutes", every="10 minutes"),
+    },
+    "cumulative": {"20 every 5": sw.cumulative("20 minutes", every="5 minutes")},
+    "landmark": {"every 10, since 9": sw.landmark(every="10 minutes", since=NINE)},
+    "between": {"9:05 to 9:25": sw.between(NINE + timedelta(minutes=5), NINE + timedelta(minutes=25))},
+    "session": {"gap of 5": sw.session("5 minutes"), "gap of 10": sw.session("10 minutes")},
+    "rows": {"5 rows": sw.tumbling(sw.rows(5)), "5 rows every 2": sw.sliding(sw.rows(5), every=sw.rows(2))},
+    "mixed": {
+        "3 rows every 10 min": sw.sliding(sw.rows(3), every="10 minutes"),
+        "10 min every 4 rows": sw.sliding("10 minutes", every=sw.rows(4)),
+    },
+    "units": {
+        "5 km": sw.tumbling(sw.units(5, "km")),
+        "5 km every 2.5": sw.sliding(sw.units(5, "km"), every=sw.units(2.5, "km")),
+    },
+    "punctuated": {"kind = 'start'": sw.punctuated("kind = 'start'")},
+    "frames": {"speed > 50": sw.frames("speed > 50"), "at least 3 rows": sw.frames("speed > 50", min_rows=3)},
+}
+
+
+def draw(name: str, lanes: dict[str, sw.windows.Window]) -> None:
+    """One picture: the rows as dots on top, below them the windows of each lane."""
+    workload = sw.Workload(time="at")
+    for label, window in lanes.items():
+        workload = workload.query(label, window, n=sw.count())
+    op = workload.operator()
+    op.process_batch(VAN)
+    show(op.close(), list(lanes), VAN["at"], name)
+
+
+def late() -> None:
+    """Two sessions that a late row joins, and an hour that it corrects: the example of ``docs/late-data.md``."""
+    workload = (
+        sw.Workload(time="at", lateness="2 hours")
+        .query("per hour", sw.tumbling("1 hour"), n=sw.count())
+        .query("trip", sw.session("20 minutes"), n=sw.count())
+    )
+    op = workload.operator()
+    rows, late_row = ([NINE + timedelta(minutes=m) for m in minutes] for minutes in ((5, 15, 50), (32,)))
+    now = NINE + timedelta(minutes=75)
+    op.process_batch({"at": rows})
+    found = op.advance(now)
+    op.process_batch({"at": late_row})
+    show(found + op.advance(now), ["per hour", "trip"], rows, "late", late_row)
+
+
+def show(results: sw.Results, lanes: list[str], rows: list[datetime], name: str, late: Sequence[datetime] = ()) -> None:
+    """Draw results under their rows, and save the picture."""
+    figure, ax = plt.subplots(figsize=(7.2, 0.9 + 0.55 * len(lanes)), layout="constrained")
+    timeline(results, lanes, ax=ax)
+    bottom, top = ax.get_ylim()
+    ax.set_ylim(bottom, top + 0.35)
+    ax.plot(rows, [0.32] * len(rows), "o", color="#333333", markersize=4, clip_on=False)
+    ax.plot(late, [0.32] * len(late), "o", markerfacecolor="white", markeredgecolor="#B22222", markersize=5)
+    ax.set_yticks([0.32, *ax.get_yticks()], ["rows", *(label.get_text() for label in ax.get_yticklabels())])
+    ax.xaxis.set_major_locator(dates.MinuteLocator(byminute=range(0, 60, 10)))
+    ax.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))
+    if not late:  # the same hour in all pictures of the van
+        ax.set_xlim(NINE - timedelta(minutes=6), NINE + timedelta(minutes=50))
+    path = HERE / "pictures" / f"{name}.png"
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    for name, lanes in PICTURES.items():
+        draw(name, lanes)
+    late()

@@ -1,0 +1,142 @@
+"""The example scripts, each run as a user would, in a folder of its own; and the links and pictures of the pages."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "examples"
+DOCS = Path(__file__).parent.parent / "docs"
+
+#: What each script prints, line by line, without the spaces around it.
+PRINTED = {
+    "sessions_and_counts": [
+        "8  ann  every 3 clicks   0 to 3   {'path': ['home', 'shoes', 'pay']}",
+        "25  ann  visit            0 to 16  {'pages': 3, 'spent': 80, 'left_from': 'pay'}",
+        "25  bob  visit            1 to 18  {'pages': 2, 'spent': 0, 'left_from': 'hats'}",
+        "31  ann  half hour        0 to 30  {'pages': 4, 'spent': 80}",
+        "31  bob  half hour        0 to 30  {'pages': 2, 'spent': 0}",
+        "33  bob  every 3 clicks   0 to 3   {'path': ['home', 'hats', 'hats']}",
+        "70  ann  visit           25 to 44  {'pages': 2, 'spent': 0, 'left_from': 'socks'}",
+        "70  bob  visit           31 to 43  {'pages': 2, 'spent': 25, 'left_from': 'pay'}",
+        "70  ann  half hour       30 to 60  {'pages': 1, 'spent': 0}",
+        "70  bob  half hour       30 to 60  {'pages': 2, 'spent': 25}",
+        "end  ann  visit           70 to 80  {'pages': 1, 'spent': 0, 'left_from': 'home'}",
+        "end  ann  half hour       60 to 90  {'pages': 1, 'spent': 0}",
+        "end  ann  every 3 clicks   3 to 6   {'path': ['home', 'socks', 'home']}",
+    ],
+    "own_window": [
+        "press  tool A  minutes  0 to 15    60 parts",
+        "press  tool B  minutes 15 to 25    110 parts",
+        "press  tool B  minutes 25 to 35    80 parts",
+        "press  tool A  minutes 35 to open  5 parts",
+    ],
+    "own_aggregate": [
+        "the laws hold",
+        "week       days  0 to 7   longest streak 3",
+        "week       days  7 to 14  longest streak 4",
+        "two weeks  days -7 to 7   longest streak 3",
+        "two weeks  days  0 to 14  longest streak 4",
+        "two weeks  days  7 to 21  longest streak 4",
+    ],
+    "batch_sliding": [
+        "1036 windows, 1036 by Spark, 0 differ",
+        "sensor 0  until second 01  total 4728  peak 760  n 13",
+        "sensor 1  until second 01  total 6675  peak 975  n 13",
+        "sensor 2  until second 01  total 6672  peak 922  n 12",
+        "sensor 3  until second 01  total 5700  peak 841  n 12",
+    ],
+    "rolling": [
+        "batch 0: 74 counts changed",
+        "batch 1: 37 counts changed",
+        "batch 2: 37 counts changed",
+        "09:00  card A  1 h: 2   12 h: 2   24 h: 2",
+        "09:00  card B  1 h: 1   12 h: 1   24 h: 1",
+        "10:00  card A  1 h: 2   12 h: 4   24 h: 4",
+        "10:00  card B  1 h: 0   12 h: 1   24 h: 1",
+        "21:00  card A  1 h: 0   12 h: 2   24 h: 4",
+        "21:00  card B  1 h: 0   12 h: 0   24 h: 1",
+        "22:00  card A  1 h: 0   12 h: 0   24 h: 4",
+        "22:00  card B  1 h: 1   12 h: 1   24 h: 2",
+    ],
+    "late_corrections": [
+        "batch 0  insert   trip      08:05 to 08:35  2 rides, 5 km",
+        "batch 1  insert   per hour  08:00 to 09:00  3 rides, 9 km",
+        "batch 1  insert   trip      08:50 to 09:10  1 rides, 4 km",
+        "batch 2  update   per hour  08:00 to 09:00  4 rides, 18 km",
+        "batch 2  retract  trip      08:05 to 08:35",
+        "batch 2  insert   trip      08:05 to 09:10  4 rides, 18 km",
+        "batch 2  retract  trip      08:50 to 09:10",
+        "finally  per hour  08:00 to 09:00  4 rides, 18 km",
+        "finally  trip      08:05 to 09:10  4 rides, 18 km",
+    ],
+}
+SPARK = {"batch_sliding", "rolling", "late_corrections"}
+#: The dashboard is `make demo`.
+ELSEWHERE = {"dashboard"}
+LONGEST = 60
+
+SCRIPTS = [pytest.param(name, marks=pytest.mark.spark if name in SPARK else ()) for name in sorted(PRINTED)]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_example_prints_what_it_promises(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / f"{name}.py")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [line.strip() for line in done.stdout.splitlines()] == PRINTED[name]
+    assert list(tmp_path.iterdir()) == [], "it left something behind"
+
+
+def test_every_example_is_run_here_and_is_short():
+    scripts = {path.stem: path for path in FOLDER.glob("*.py")}
+    assert scripts.keys() == PRINTED.keys() | ELSEWHERE
+    lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in scripts.items()}
+    assert {name for name, n in lines.items() if n >= LONGEST} == set()
+
+
+# -- pages
+
+
+def linked(page):
+    """What a page links to or shows, besides other sites."""
+    found = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    return [page.parent / target for target in found if "://" not in target]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
+def test_links_of_a_page_lead_somewhere(page):
+    assert [str(target) for target in linked(page) if not target.exists()] == []
+
+
+def test_every_page_is_in_the_index():
+    assert set(DOCS.glob("*.md")) - set(linked(DOCS / "index.md")) == {DOCS / "index.md"}
+
+
+def test_every_picture_is_shown_and_small():
+    pictures = set(DOCS.glob("pictures/*.png"))
+    assert pictures == {target for page in DOCS.glob("*.md") for target in linked(page)} & pictures
+    assert [str(picture) for picture in pictures if picture.stat().st_size >= 60_000] == []
+
+
+def test_pictures_are_of_the_rows_on_the_page():
+    pytest.importorskip("matplotlib")
+    spec = importlib.util.spec_from_file_location("draw", DOCS / "draw.py")
+    draw = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(draw)
+    page = {}
+    for example in doctest.DocTestParser().get_examples((DOCS / "windows.md").read_text(encoding="utf-8"))[:4]:
+        exec(example.source, page)
+    assert page["van"] == draw.VAN
