@@ -21,6 +21,7 @@ from slicewise.aggregates import exact
 from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
 from slicewise.columns import Column
 from slicewise.spark.source import TIME, Source
+from slicewise.spark.types import holds_map, read
 
 __all__ = ["Reader", "Shelf", "partials_of", "plain_function"]
 
@@ -177,7 +178,9 @@ def _extreme_count(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
 
 def _position(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name, last = monoid.aggregate.columns[0], monoid.aggregate.name == "last"
-    time, value = _picked(shelf, f"{monoid.aggregate.name} {name}", _in_order(source, name), last=last)
+    row, place = _in_order(source, name), [F.col(TIME), *_order(source)]
+    picked = _outermost(row, place, monoid.types[0], last=last)
+    time, value = _fields(shelf, f"{monoid.aggregate.name} {name}", picked, ["t", "v"])
     return partial(_read_position, time, value, monoid.types[0], None)
 
 
@@ -185,21 +188,23 @@ def _by(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name, by = monoid.aggregate.columns
     value, measured = source.inside(name), source.inside(by)
     largest = monoid.aggregate.name == "max_by"
-    rank = _reversed(measured, monoid.types[1]) if largest else [measured]
-    order = [source.inside(c) for c in source.workload.order]
-    row = F.struct(*rank, F.col(TIME).alias("t"), *order, value.alias("v"), measured.alias("by"))
-    picked = _fields(
-        shelf, f"{monoid.aggregate.name} {name} {by}", F.min(F.when(measured.isNotNull(), row)), ["by", "t", "v"]
-    )
-    return partial(_read_peak, picked[0], picked[1], picked[2], monoid.types[1], monoid.types[0])
+    place = [
+        *(_reversed(measured, monoid.types[1]) if largest else [measured]),
+        F.col(TIME).alias("t"),
+        *_order(source),
+    ]
+    row = F.when(measured.isNotNull(), F.struct(*place, value.alias("v"), measured.alias("by")))
+    picked = _outermost(row, [F.when(measured.isNotNull(), F.struct(*place))], monoid.types[0], last=False)
+    found, time, picked_value = _fields(shelf, f"{monoid.aggregate.name} {name} {by}", picked, ["by", "t", "v"])
+    return partial(_read_peak, found, time, picked_value, monoid.types[1], monoid.types[0])
 
 
 def _m4(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name, type_ = monoid.aggregate.columns[0], monoid.types[0]
     value, t = source.inside(name), F.col(TIME)
     row = F.when(value.isNotNull(), _in_order(source, name))
-    first = _picked(shelf, f"m4 first {name}", row, last=False)
-    last = _picked(shelf, f"m4 last {name}", row, last=True)
+    first = _fields(shelf, f"m4 first {name}", F.min(row), ["t", "v"])
+    last = _fields(shelf, f"m4 last {name}", F.max(row), ["t", "v"])
     low = F.min(F.when(value.isNotNull(), F.struct(value.alias("by"), t.alias("t"))))
     # The largest value at the earliest time: bitwise not turns the order of times around.
     high = F.max(F.when(value.isNotNull(), F.struct(value.alias("by"), F.bitwise_not(t).alias("t"))))
@@ -209,12 +214,18 @@ def _m4(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
 
 def _in_order(source: Source, name: str) -> Expression:
     """A row as its place in the order of rows: time, then the order columns, then the value itself."""
-    order = [source.inside(c) for c in source.workload.order]
-    return F.struct(F.col(TIME).alias("t"), *order, source.inside(name).alias("v"))
+    return F.struct(F.col(TIME).alias("t"), *_order(source), source.inside(name).alias("v"))
 
 
-def _picked(shelf: Shelf, label: str, row: Expression, *, last: bool) -> list[str]:
-    return _fields(shelf, label, (F.max if last else F.min)(row), ["t", "v"])
+def _order(source: Source) -> list[Expression]:
+    return [source.inside(c) for c in source.workload.order]
+
+
+def _outermost(row: Expression, place: list[Expression], type_: pa.DataType, *, last: bool) -> Expression:
+    """The first or last row. A row is compared as a whole, unless its value cannot be: then by its place alone."""
+    if holds_map(type_):
+        return (F.max_by if last else F.min_by)(row, F.struct(*place))
+    return (F.max if last else F.min)(row)
 
 
 def _fields(shelf: Shelf, label: str, expression: Expression, names: list[str]) -> list[str]:
@@ -268,9 +279,7 @@ _KINDS: dict[str, Callable[[Monoid, Source, Shelf], Reader]] = {
 
 
 def _values(columns: Columns, name: str, type_: pa.DataType | None = None) -> Column:
-    found = Column.of(columns[name])
-    # Spark's session gives timestamps a zone of its own; here they are what the plan says.
-    return found if type_ is None else Column(found.values, type_, found.valid)
+    return Column.of(columns[name]) if type_ is None else read(columns[name], type_)
 
 
 def _read_numbers(names: Sequence[str], columns: Columns) -> Parts:

@@ -7,8 +7,10 @@ follows the state of the workload and not the number of rows.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ from slicewise.slicing.operator import Operator
 from slicewise.spark.composing import number_keys, sent
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
+from slicewise.spark.types import read
 from slicewise.workload import Workload
 
 __all__ = ["RowRunner"]
@@ -26,6 +29,8 @@ __all__ = ["RowRunner"]
 CHUNK = 200_000
 #: The one key column inside: the number of the user's key.
 KEY = "\0key"
+#: Event time inside, so that an aggregate may read the user's own time column as it is.
+EVENT_TIME = "\0time"
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class RowRunner:
 
     def operator(self) -> Operator:
         """A fresh operator of the workload."""
-        return self.workload.operator(types=self.types)
+        return dataclasses.replace(self.workload, time=EVENT_TIME).operator(types=self.types)
 
 
 class _Going:
@@ -100,8 +105,9 @@ class _Going:
     def _feed(self, table: pa.Table, numbers: np.ndarray, *, advance: bool = True) -> Iterator[pa.RecordBatch]:
         assert self.operator is not None
         times = table.column(TIME).to_numpy()
-        rows = {self.runner.workload.time: times, KEY: numbers}
-        rows |= {name: table.column(value_name(i)) for i, name in enumerate(self.columns)}
+        rows: dict[str, Any] = {EVENT_TIME: times, KEY: numbers}
+        columns = {name: table.column(value_name(i)).combine_chunks() for i, name in enumerate(self.columns)}
+        rows |= {name: read(array, self.runner.types[name]) for name, array in columns.items()}
         yield from self._sent(self.operator.process_batch(rows))
         if advance:
             # Rows of one key come in order: none that comes now is older than the last.

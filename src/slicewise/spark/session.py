@@ -21,6 +21,8 @@ __all__ = ["check_java", "check_streaming", "check_workers", "java_version", "lo
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 OLDEST_JAVA = 17
+#: How Spark logs in a session of ours: it reads this before it says anything.
+QUIET = Path(__file__).with_name("quiet.properties")
 
 
 def local_session(
@@ -57,7 +59,7 @@ def local_session(
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()}",
         "spark.driver.memory": "2g",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",

@@ -6,7 +6,7 @@ spaces and all, is said once on the way in and once on the way out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ from pyspark.sql import types as T
 
 from slicewise.amounts import INTEGER
 from slicewise.errors import DataError, did_you_mean
+from slicewise.results import RESERVED
 from slicewise.slicing.intake import LARGEST_TIME
-from slicewise.spark.types import arrow_type
+from slicewise.spark.types import arrow_type, holds_map
 from slicewise.workload import Workload
 
 __all__ = ["Source", "column", "key_name", "value_name"]
@@ -69,22 +70,25 @@ class Source:
             raise DataError(f"`run` takes a Spark DataFrame; got {type(frame).__name__}; in process, use operator()")
         fields = _fields(frame)
         wanted = (workload.time, *workload.keys, *workload.columns)
+        _check_told_apart(workload, frame, wanted)
         for name in wanted:
             if name not in fields:
                 raise DataError(f"there is no column {name!r} in the DataFrame; {did_you_mean(name, fields)}")
             if len(fields[name]) > 1:
                 raise DataError(f"the DataFrame has the column {name!r} twice; rename one of them")
         one = {name: fields[name][0] for name in wanted}
-        for name in workload.keys:
-            if _holds_map(one[name].dataType):
-                raise DataError(
-                    f"key column {name!r} is of type {one[name].dataType.simpleString()}, and maps cannot be compared; "
-                    "use one of its entries as the key"
-                )
+        types = {name: arrow_type(one[name].dataType, name) for name in (*workload.keys, *workload.columns)}
+        for what, names in (("key", workload.keys), ("order", workload.order)):
+            for name in names:
+                if holds_map(types[name]):
+                    raise DataError(
+                        f"{what} column {name!r} is of type {one[name].dataType.simpleString()}, and maps cannot be "
+                        "compared; use one of its entries"
+                    )
         return cls(
             workload,
             frame,
-            {name: arrow_type(one[name].dataType, name) for name in (*workload.keys, *workload.columns)},
+            types,
             _bounds_type(one[workload.time], workload),
             frozenset(name for name, field in one.items() if field.nullable),
         )
@@ -126,12 +130,22 @@ def _fields(frame: DataFrame) -> dict[str, list[T.StructField]]:
     return found
 
 
-def _holds_map(type_: T.DataType) -> bool:
-    if isinstance(type_, T.MapType):
-        return True
-    if isinstance(type_, T.ArrayType):
-        return _holds_map(type_.elementType)
-    return isinstance(type_, T.StructType) and any(_holds_map(f.dataType) for f in type_.fields)
+def _check_told_apart(workload: Workload, frame: DataFrame, wanted: Sequence[str]) -> None:
+    """Refuse names that Spark takes for one: unless it is told otherwise, it does not look at capital letters."""
+    if frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        return
+    given = dict.fromkeys([*workload.keys, *RESERVED, *(name for q in workload.queries for name in q.aggregates)])
+    among = {"the results would have": given, "the DataFrame has": dict.fromkeys(frame.columns)}
+    for who, names in among.items():
+        read = {name.lower() for name in (names if names is given else wanted)}
+        seen: dict[str, str] = {}
+        for name in names:
+            other = seen.setdefault(name.lower(), name)
+            if other != name and name.lower() in read:
+                raise DataError(
+                    f"{who} columns {other!r} and {name!r}, which are one name to Spark; rename one of them, or set "
+                    "spark.sql.caseSensitive"
+                )
 
 
 def _bounds_type(field: T.StructField, workload: Workload) -> pa.DataType:

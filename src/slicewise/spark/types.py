@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from slicewise.columns import Column
 from slicewise.errors import DataError
 
-__all__ = ["arrow_type", "spark_type"]
+__all__ = ["arrow_type", "holds_map", "read", "spark_type"]
 
 _SAME: tuple[tuple[T.DataType, pa.DataType], ...] = (
     (T.BooleanType(), pa.bool_()),
@@ -47,6 +48,24 @@ def arrow_type(type_: T.DataType, column: str) -> pa.DataType:
     if isinstance(type_, T.MapType):
         return pa.map_(arrow_type(type_.keyType, column), arrow_type(type_.valueType, column))
     raise DataError(f"column {column!r} is of type {type_.simpleString()}, which slicewise cannot read; cast it first")
+
+
+def read(array: pa.Array, type_: pa.DataType) -> Column:
+    """A column that came from Spark, of the type that the plan says."""
+    # Spark's session gives timestamps a zone of its own, and nested types tell which of their items are never null.
+    found = Column.of(array)
+    return Column(found.values, type_, found.valid)
+
+
+def holds_map(type_: pa.DataType) -> bool:
+    """Whether there is a map in values of this type, so that Spark cannot compare them.
+
+    >>> holds_map(pa.list_(pa.map_(pa.string(), pa.int64())))
+    True
+    """
+    if pa.types.is_map(type_):
+        return True
+    return any(holds_map(type_.field(i).type) for i in range(type_.num_fields))
 
 
 def spark_type(type_: pa.DataType) -> T.DataType:

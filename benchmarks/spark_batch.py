@@ -1,0 +1,364 @@
+"""How fast is batch on Spark?  One table per number of keys, one run, every answer checked.
+
+    python benchmarks/spark_batch.py [--rows N] [--keys K ...] [--only NAME ...] [--limit SECONDS] [--save FILE]
+
+5 million rows of 16 keys over 5000 s, and again of 100 000 keys over 100 s: windows of 1000 s, 100 000 keys and 5000
+s would be half a billion results, whoever computes them. Each case stands beside Spark's own way, where there is one,
+and beside the floor: ``groupBy(keys, unix_micros(ts) div 1000000)``, which slices by the second and does nothing
+else. Data lies in Parquet; a measurement writes to the ``noop`` sink, after a first run that warms up, and is the
+median of the runs. Spark's own way runs in a process of its own and is stopped when a run takes longer than
+``--limit``: it may hang while it plans, when there is no job yet that could be cancelled.
+
+Answers: the number of results and the sums of all totals and counts from Spark's own way, where it is fast enough to be
+asked again, and all windows of some keys from NumPy over the same rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import queue
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+import slicewise as sw
+from slicewise.spark import local_session
+
+SECOND = 1_000_000
+#: How many keys are checked window by window.
+CHECKED = 4
+TOTALS = {"total": sw.sum("v"), "n": sw.count()}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workload beside Spark's own way of asking for it."""
+
+    name: str
+    workload: sw.Workload
+    own: Callable[[DataFrame], DataFrame] | None = None
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows as Spark reads them, and those of the checked keys as arrays, by key and time."""
+
+    frame: DataFrame
+    path: str
+    rows: int
+    keys: int
+    span: int
+    sample: dict[int, tuple[np.ndarray, np.ndarray]]
+
+    @property
+    def gap(self) -> float:
+        """The gap of sessions, in seconds: half of what lies between two rows of a key."""
+        return round(self.span * self.keys / self.rows / 2, 3)
+
+
+def write_rows(spark: SparkSession, folder: Path, rows: int, keys: int, span: int) -> Data:
+    """Rows with random times, keys and values, from a seed, written once."""
+    path = str(folder / f"rows-{keys}")
+    step = span * SECOND // rows
+    made = spark.range(rows).select(
+        F.timestamp_micros(F.col("id") * step + F.abs(F.hash(F.col("id"), F.lit(1))) % max(step, 1)).alias("ts"),
+        (F.abs(F.hash(F.col("id"), F.lit(2))) % keys).cast("long").alias("k"),
+        (F.abs(F.hash(F.col("id"), F.lit(3))) % 1000).cast("long").alias("v"),
+    )
+    made.write.parquet(path)
+    frame = spark.read.parquet(path)
+    chosen = frame.where(F.col("k").isin(*range(CHECKED))).select("k", F.unix_micros("ts").alias("t"), "v").toArrow()
+    k, t, v = (chosen.column(name).to_numpy() for name in ("k", "t", "v"))
+    order = np.lexsort((v, t, k))
+    k, t, v = k[order], t[order], v[order]
+    return Data(frame, path, rows, keys, span, {key: (t[k == key], v[k == key]) for key in range(CHECKED)})
+
+
+# The cases
+
+
+def lengths(queries: int, unit: str) -> list[int]:
+    """Window lengths spread evenly over 1..20 seconds, in whole seconds or in distinct milliseconds."""
+    if unit == "seconds":
+        return [(1 + i % 20) * SECOND for i in range(queries)]
+    return [SECOND + round(19_000 * i / max(1, queries - 1)) * 1000 for i in range(queries)]
+
+
+def concurrent(queries: int, unit: str = "seconds") -> sw.Workload:
+    """So many tumbling windows at once."""
+    workload = base()
+    for i, length in enumerate(lengths(queries, unit)):
+        workload = workload.query(f"w{i}", sw.tumbling(f"{length} us"), **TOTALS)
+    return workload
+
+
+def base() -> sw.Workload:
+    return sw.Workload("ts", keys=["k"], order=["v"])
+
+
+def totals() -> list:
+    return [F.sum("v").alias("total"), F.count(F.lit(1)).alias("n")]
+
+
+def grouped(window: F.Column) -> Callable[[DataFrame], DataFrame]:
+    return lambda frame: frame.groupBy("k", window).agg(*totals())
+
+
+def one_after_another(queries: int, unit: str) -> Callable[[DataFrame], DataFrame]:
+    """Spark's way for several windows: a grouping for each, put together."""
+
+    def own(frame: DataFrame) -> DataFrame:
+        found = [frame.groupBy("k", F.window("ts", f"{n} microseconds")).agg(*totals()) for n in lengths(queries, unit)]
+        together = found[0]
+        for each in found[1:]:
+            together = together.union(each)
+        return together
+
+    return own
+
+
+def last_rows(size: int) -> Callable[[DataFrame], DataFrame]:
+    """Spark's way for the last rows: an OVER frame, of which the full ones are kept."""
+
+    def own(frame: DataFrame) -> DataFrame:
+        placed = Window.partitionBy("k").orderBy("ts", "v")
+        framed = placed.rowsBetween(-(size - 1), 0)
+        found = frame.select("k", F.row_number().over(placed).alias("at"), *(t.over(framed) for t in totals_plain()))
+        return found.toDF("k", "at", "total", "n").where(F.col("at") >= size)
+
+    return own
+
+
+def totals_plain() -> list:
+    return [F.sum("v"), F.count(F.lit(1))]
+
+
+def cases(gap: float) -> Iterator[Case]:
+    yield Case(
+        "tumbling 1 s", base().query("q", sw.tumbling("1 second"), **TOTALS), grouped(F.window("ts", "1 second"))
+    )
+    for seconds in (10, 100, 1000):
+        window = sw.sliding(f"{seconds} seconds", every="1 second")
+        own = grouped(F.window("ts", f"{seconds} seconds", "1 second"))
+        yield Case(f"sliding {seconds} s / 1 s", base().query("q", window, **TOTALS), own)
+    for queries, unit in ((1, "seconds"), (10, "seconds"), (100, "seconds"), (1000, "seconds"), (100, "milliseconds")):
+        own = one_after_another(queries, unit) if queries <= 10 else None
+        yield Case(f"{queries} concurrent, {unit}", concurrent(queries, unit), own)
+    text = f"{round(gap * 1000)} milliseconds"
+    yield Case("session", base().query("q", sw.session(text), **TOTALS), grouped(F.session_window("ts", text)))
+    rows = sw.sliding(sw.rows(1000), every=sw.rows(1))
+    yield Case("rows 1000 / 1", base().query("q", rows, **TOTALS), last_rows(1000))
+
+
+def floor(frame: DataFrame) -> DataFrame:
+    """Slices of a second, and nothing else."""
+    return frame.groupBy("k", F.expr("unix_micros(ts) div 1000000").alias("s")).agg(*totals())
+
+
+# Measuring
+
+
+def seconds_of(frame: DataFrame) -> float:
+    """How long it takes to write all results nowhere."""
+    started = time.perf_counter()
+    frame.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - started
+
+
+def median_of(make: Callable[[], DataFrame], runs: int) -> float:
+    """The median of some runs after one that warms up."""
+    return statistics.median([seconds_of(make()) for _ in range(runs + 1)][1:])
+
+
+def own_seconds(case: Case, data: Data, runs: int, limit: float) -> float | None:
+    """The median of Spark's own way, None if a run took longer than the limit. One slow run is enough."""
+    command = [sys.executable, __file__, "--own", case.name, data.path, str(data.gap), str(runs)]
+    found: list[float] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=lambda: [lines.put(line) for line in child.stdout or ()], daemon=True).start()
+        try:
+            lines.get(timeout=120)  # the session is there
+            while len(found) <= runs and not (found and found[0] > limit / 4):
+                found.append(float(lines.get(timeout=limit)))
+        except queue.Empty:
+            return None
+        finally:
+            child.kill()
+    return statistics.median(found[1:] or found)
+
+
+def run_own(name: str, path: str, gap: str, runs: str) -> None:
+    """In the process of its own: a line when the session is there, then one for each run."""
+    spark = session()
+    frame = spark.read.parquet(path)
+    (case,) = (case for case in cases(float(gap)) if case.name == name)
+    print("ready", flush=True)
+    for _ in range(int(runs) + 1):
+        assert case.own is not None
+        print(seconds_of(case.own(frame)), flush=True)
+
+
+def session() -> SparkSession:
+    return local_session(
+        "benchmark", conf={"spark.driver.memory": "6g", "spark.sql.window.segmentTree.enabled": "true"}
+    )
+
+
+# Answers
+
+
+def check(case: Case, data: Data, own_in_time: bool) -> int:
+    """Compare the results with Spark's own, or with what NumPy says; returns how many there were."""
+    found = case.workload.run(data.frame)
+    mine = _summary(found)
+    if own_in_time and case.own is not None:
+        assert mine == _summary(case.own(data.frame)), f"{case.name}: {mine}, Spark says otherwise"
+    shown = found.where(F.col("k") < CHECKED).select(
+        "k",
+        "query",
+        F.coalesce("span.start", F.unix_micros("window.start").cast("double")).alias("start"),
+        "total",
+        "n",
+    )
+    table = shown.toArrow()
+    k, start, total, n = (table.column(c).to_numpy() for c in ("k", "start", "total", "n"))
+    query = np.array(table.column("query").to_pylist(), object)
+    for said in case.workload.queries:
+        for key, (times, values) in data.sample.items():
+            here = np.flatnonzero((k == key) & (query == said.name))
+            here = here[np.argsort(start[here])]
+            expected = _expected(said.window, times, values)
+            for what, a, b in zip(("start", "total", "n"), (start, total, n), expected, strict=True):
+                assert np.array_equal(a[here], b), f"{case.name}, key {key}: {what} is wrong"
+    return mine[0]
+
+
+def _summary(frame: DataFrame) -> tuple[int, int, int]:
+    return tuple(frame.agg(F.count(F.lit(1)), F.sum("total"), F.sum("n")).collect()[0])
+
+
+def _expected(window: object, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    running = np.concatenate([[0], np.cumsum(values)])
+    if window.kind == "session":
+        low = np.concatenate([[0], np.flatnonzero(np.diff(times) > window.gap.size) + 1])
+        high = np.append(low[1:], len(times))
+        start = times[low]
+    elif window.length.measure.kind == "rows":
+        start = low = np.arange(max(0, len(times) - window.length.size + 1))
+        high = low + window.length.size
+    else:
+        length, every = int(window.length.size), int(window.every.size)
+        start = np.arange((times[0] - length) // every + 1, times[-1] // every + 1) * every
+        low, high = np.searchsorted(times, start), np.searchsorted(times, start + length)
+        start, low, high = (x[low < high] for x in (start, low, high))
+    return start, running[high] - running[low], high - low
+
+
+# The table
+
+
+def measure(data: Data, only: list[str], runs: int, limit: float) -> Iterator[dict]:
+    print(f"\n{data.rows:,} rows, {data.keys:,} keys, {data.span} s of data, sessions with a gap of {data.gap} s")
+    base_time = median_of(lambda: floor(data.frame), runs)
+    print(f"  {'':<28} {'results':>11} {'s':>7} {'M rows/s':>9} {'Spark, s':>9} {'x Spark':>8} {'x floor':>8}")
+    print(f"  {'floor: group by second':<28} {'':>11} {base_time:>7.2f} {data.rows / base_time / 1e6:>9.2f}")
+    yield {"keys": data.keys, "case": "floor", "seconds": base_time, "rows": data.rows}
+    for case in cases(data.gap):
+        if only and not any(name in case.name for name in only):
+            continue
+        ours = median_of(lambda c=case: c.workload.run(data.frame), runs)
+        own = None if case.own is None else own_seconds(case, data, runs, limit)
+        results = check(case, data, own_in_time=own is not None and own < limit / 4)
+        there = "" if case.own is None else (f">{limit:.0f}" if own is None else f"{own:.2f}")
+        ratio = None if case.own is None else (limit if own is None else own) / ours
+        times = "" if ratio is None else f"{'>' if own is None else ''}{ratio:.2f}"
+        print(
+            f"  {case.name:<28} {results:>11,} {ours:>7.2f} {data.rows / ours / 1e6:>9.2f} {there:>9} {times:>8} "
+            f"{base_time / ours:>8.2f}",
+            flush=True,
+        )
+        yield {
+            "keys": data.keys,
+            "case": case.name,
+            "rows": data.rows,
+            "results": results,
+            "seconds": ours,
+            "spark": own,
+            "limit": limit if case.own is not None and own is None else None,
+            "floor": base_time,
+        }
+
+
+def bars(found: list[dict]) -> None:
+    """What was promised, and whether it was reached."""
+    by = {(f["keys"], f["case"]): f for f in found}
+    few, many = min(f["keys"] for f in found), max(f["keys"] for f in found)
+
+    def against_spark(f: dict) -> float:
+        return (f["spark"] or f["limit"]) / f["seconds"]
+
+    print("\nbars")
+    hundred, thousand = by.get((few, "sliding 100 s / 1 s")), by.get((few, "sliding 1000 s / 1 s"))
+    one, concurrent_100 = by.get((few, "tumbling 1 s")), by.get((few, "100 concurrent, seconds"))
+    single = by.get((few, "1 concurrent, seconds"))
+    if hundred:
+        _bar("sliding 100 s / 1 s, at least 40 times as fast as Spark", against_spark(hundred), at_least=40)
+    if thousand:
+        _bar("sliding 1000 s / 1 s, within 2 times of the floor", thousand["seconds"] / thousand["floor"], at_most=2)
+    if one:
+        _bar("one tumbling window, at most 1.2 times Spark's time", 1 / against_spark(one), at_most=1.2)
+    if single and concurrent_100:
+        _bar("100 concurrent, within 3 times of one", concurrent_100["seconds"] / single["seconds"], at_most=3)
+    slowest = [(against_spark(f), f["case"]) for f in found if f["keys"] == many and (f.get("spark") or f.get("limit"))]
+    if slowest and many > few:
+        _bar(f"{many:,} keys, never slower than Spark ({min(slowest)[1]})", min(slowest)[0], at_least=1)
+
+
+def _bar(what: str, value: float, at_least: float | None = None, at_most: float | None = None) -> None:
+    reached = value >= at_least if at_least is not None else value <= at_most
+    print(f"  {what:<75} {value:>8.2f}  {'reached' if reached else 'NOT REACHED'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--keys", type=int, nargs="+", default=[16, 100_000])
+    parser.add_argument("--only", nargs="+", default=[], help="cases whose name contains one of these")
+    parser.add_argument("--limit", type=float, default=600, help="stop Spark's own way after so many seconds")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--save", type=Path, help="write the figures as JSON")
+    parser.add_argument("--own", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.own:
+        run_own(*given.own)
+        return
+    spark = session()
+    print(f"slicewise {sw.__version__}, Spark {spark.version}, Python {platform.python_version()}")
+    found: list[dict] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for keys in given.keys:
+            span = (5000 if keys <= 1000 else 100) * given.rows // 5_000_000
+            data = write_rows(spark, Path(folder), given.rows, keys, max(span, 20))
+            found += measure(data, given.only, given.runs, given.limit)
+    bars(found)
+    if given.save:
+        given.save.parent.mkdir(parents=True, exist_ok=True)
+        given.save.write_text(json.dumps(found, indent=1) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
