@@ -81,6 +81,8 @@ def assert_equal(found: DataFrame, expected: DataFrame, place: Iterable[str], *,
 
 
 def _is(a, b):
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_is, a, b))
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 

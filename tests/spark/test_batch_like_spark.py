@@ -259,7 +259,6 @@ def test_the_last_seconds_at_every_row_are_a_range_frame(rows):
 # Numbers
 
 
-@pytest.mark.xfail(strict=True, reason="Spark 4.3 interpolates as low + (high - low) * share, percentiles.py otherwise")
 def test_percentiles_have_spark_s_last_digit(few):
     shares = [0.0, 0.1, 0.5, 0.77, 1.0]
     aggregates = {"all": (sw.percentile("x", shares), lambda: F.percentile("x", F.array(*map(F.lit, shares))))}

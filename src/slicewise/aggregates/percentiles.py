@@ -130,7 +130,8 @@ def _interpolate(rows: list[float], q: float) -> float:
     lower, higher = math.floor(position), math.ceil(position)
     if rows[lower] == rows[higher] or lower == higher:
         return rows[lower]
-    return (higher - position) * rows[lower] + (position - lower) * rows[higher]
+    # In this form, as Spark has it: the other one rounds otherwise, and gives a number where infinities meet.
+    return rows[lower] + (position - lower) * (rows[higher] - rows[lower])
 
 
 class RunsMonoid(Monoid):
@@ -206,8 +207,8 @@ def _at(values: np.ndarray, rows: np.ndarray, before: np.ndarray, position: np.n
     below, above = np.floor(position), np.ceil(position)
     low = values[np.searchsorted(rows, before + below.astype(np.int64) + 1)]
     high = values[np.searchsorted(rows, before + above.astype(np.int64) + 1)]
-    with np.errstate(invalid="ignore"):
-        between = (above - position) * low + (position - below) * high
+    with np.errstate(invalid="ignore", over="ignore"):
+        between = low + (position - below) * (high - low)
     return np.where((low == high) | (below == above), low, between)
 
 

@@ -214,7 +214,7 @@ def _percentile(values: Values, fraction: float) -> float | None:
     low, high = math.floor(position), math.ceil(position)
     if low == high or ranked[low] == ranked[high]:
         return ranked[low]
-    return (high - position) * ranked[low] + (position - low) * ranked[high]
+    return ranked[low] + (position - low) * (ranked[high] - ranked[low])
 
 
 def _percentiles(aggregate: Any, columns: list[Values], _times: list[int]) -> Any:
