@@ -168,6 +168,7 @@ class Workload:
         emit: str = "complete",
         idle: str | None = None,
         bad: str | None = None,
+        shuffle: str = "slices",
     ) -> DataFrame:
         """The results over a Spark DataFrame: batch in, batch out; streaming in, streaming out.
 
@@ -183,11 +184,14 @@ class Workload:
             default it waits for rows.
         bad
             ``"fail"`` stops at a row without a usable event time, and shows it.
+        shuffle
+            What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
+            keys that slices are about as many as rows, and slower where few keys have most of the rows.
         """
         from slicewise.spark.running import run
         from slicewise.spark.streaming.stream import StreamOptions
 
-        return run(self, df, StreamOptions(late, emit, idle, bad))
+        return run(self, df, StreamOptions(late, emit, idle, bad, shuffle))
 
     def operator(
         self, *, ordered: bool = False, store: str | None = None, types: Any = None, max_slice: int | None = None

@@ -85,3 +85,12 @@ def test_all_windows_in_one_workload_are_as_in_process(rows):
 def test_without_keys_there_is_one_partition_for_all(rows):
     workload = sw.Workload(time="ts").query("q", sw.sliding("10 seconds", every="1 second"), total=sw.sum("v"))
     compare(on_spark(workload, rows), in_process(workload, rows), [])
+
+
+@pytest.mark.parametrize("window", ["sliding", "session"])
+def test_what_is_shuffled_changes_no_result(rows, window):
+    workload = BASE.query(window, WINDOWS[window], total=sw.sum("v"), n=sw.count())
+    found = workload.run(rows, shuffle="rows")
+    exchanges = found._jdf.queryExecution().executedPlan().toString().count("Exchange hashpartitioning")
+    assert exchanges == 1
+    compare(found.toArrow(), in_process(workload, rows), ["my key"])

@@ -31,16 +31,18 @@ __all__ = ["run_batch"]
 CELL = "cell"
 
 
-def run_batch(source: Source) -> DataFrame:
-    """The results of a workload over a batch DataFrame."""
+def run_batch(source: Source, shuffle: str = SLICES) -> DataFrame:
+    """The results of a workload over a batch DataFrame; ``shuffle`` says what is brought together by key."""
     workload = source.workload
     schema = plan_for(workload, source.types, time_type=source.time_type).schema
     check_known_types(schema)
     routes: dict[str, list[str]] = {}
     for query in workload.queries:
         routes.setdefault(route_of(query, source.types).choice, []).append(query.name)
-    ways = {SLICES: _by_slices, ROWS: _by_rows}
-    parts = [ways[route](_restricted(source, names)) for route, names in sorted(routes.items())]
+    parts = []
+    for route, names in sorted(routes.items()):
+        mine = _restricted(source, names)
+        parts.append(_by_rows(mine) if route == ROWS else _by_slices(mine, shuffle))
     if len(parts) == 1:
         return parts[0]
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
@@ -63,7 +65,7 @@ def _complete(workload: Workload, **changes: object) -> Workload:
 # Slices: the JVM slices, NumPy composes
 
 
-def _by_slices(source: Source) -> DataFrame:
+def _by_slices(source: Source, shuffle: str) -> DataFrame:
     workload = _complete(source.workload, order=())
     make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type)
     plan = make_plan()
@@ -85,9 +87,12 @@ def _by_slices(source: Source) -> DataFrame:
     if measures or plan.gaps or len(edges.points):
         first, last = (shelf.column(n, f(TIME)) for n, f in (("first", F.min), ("last", F.max)))
     readers = tuple(partials(monoid, shelf=shelf) for monoid in plan.monoids)
+    # Measured rows were brought together by key to be sorted, and their slices stay where they are.
+    together = measured is not None
+    if shuffle == ROWS and source.key_names and not together:
+        rows, together = rows.repartition(*source.key_names), True
     sliced = _sliced(rows, source.key_names, cells, shelf)
-    if measured is None or _spreads_groups(source):
-        # Measured slices stay where their rows were sorted, by key; those of time are where the input was read.
+    if not together or _spreads_groups(source):
         sliced = sliced.repartition(*source.key_names) if source.key_names else sliced.repartition(1)
     output = Output(plan.schema, spans=any(m.by_position for m in measures))
     composer = Composer(make_plan, output, readers, first, last, measured)

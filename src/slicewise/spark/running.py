@@ -19,7 +19,7 @@ from slicewise.workload import Workload
 
 __all__ = ["run"]
 
-_KNOWN = {"late": ("collect",), "emit": ("complete", "changes"), "bad": ("fail",)}
+_KNOWN = {"late": ("collect",), "emit": ("complete", "changes"), "bad": ("fail",), "shuffle": ("slices", "rows")}
 
 
 def run(workload: Workload, frame: DataFrame, options: StreamOptions) -> DataFrame:
@@ -35,13 +35,18 @@ def run(workload: Workload, frame: DataFrame, options: StreamOptions) -> DataFra
     if options.late == "collect":
         _check_free(workload)
     if frame.isStreaming:
+        _refuse(options, "shuffle", "batches, and this DataFrame is a stream")
         check_streaming(frame.sparkSession)
         _warn_of_watermark(source)
         return run_stream(source, options)
     for name in ("emit", "idle"):
-        if getattr(options, name) != StreamOptions.__dataclass_fields__[name].default:
-            raise QueryError(f"`{name}` is for streams, and this DataFrame is a batch; leave it out")
+        _refuse(options, name, "streams, and this DataFrame is a batch")
     return _run_batch(source, options)
+
+
+def _refuse(options: StreamOptions, name: str, where: str) -> None:
+    if getattr(options, name) != getattr(StreamOptions, name):
+        raise QueryError(f"`{name}` is for {where}; leave it out")
 
 
 def _warn_of_watermark(source: Source) -> None:
@@ -57,7 +62,7 @@ def _warn_of_watermark(source: Source) -> None:
 def _run_batch(source: Source, options: StreamOptions) -> DataFrame:
     if options.bad == "fail":
         source = dataclasses.replace(source, frame=source.frame.where(_has_time_or_fails(source)))
-    results = run_batch(source)
+    results = run_batch(source, options.shuffle)
     return results if options.late is None else results.unionByName(_without_time(source), allowMissingColumns=True)
 
 

@@ -31,12 +31,13 @@ CHUNKS = 16
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """How a stream is run: see :meth:`slicewise.Workload.run`."""
+    """How a workload is run: see :meth:`slicewise.Workload.run`."""
 
     late: str | None = None
     emit: str = "complete"
     idle: str | None = None
     bad: str | None = None
+    shuffle: str = "slices"
 
 
 def run_stream(source: Source, options: StreamOptions) -> DataFrame:
