@@ -16,7 +16,9 @@ import pyarrow as pa
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.intake import Batch
 from slicewise.slicing.operator import Operator, _Kept
+from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.slices import Slices
+from slicewise.windows import Session
 from slicewise.workload import Workload
 
 __all__ = ["Shard"]
@@ -67,6 +69,15 @@ class Shard(Operator):
             self._waiting.append(_of_slices(slices, verdict.waiting))
         self.engine.insert_slices(slices)
 
+    def begin(self, queries: Sequence[str], at: int) -> None:
+        """Let added queries report what starts at or after this event time, where the watermark runs ahead of rows."""
+        state = self.engine.state
+        gaps = {q.name: int(q.window.gap.size) for q in self.workload.queries if isinstance(q.window, Session)}
+        # A session that starts within the gap after an earlier row might have started with that row.
+        since = {n: max(state.since[n], at + gaps.get(n, 0)) for n in queries if n in state.after}
+        after = dict.fromkeys(since, -NEVER)
+        self.engine.state = replace(state, since={**state.since, **since}, after={**state.after, **after})
+
     def late_rows(self, column: str, keys: Sequence[str]) -> tuple[pa.Array, list[pa.Array]] | None:
         """One column of the late rows since this was last asked, and their keys; None when there are none."""
         kept, self._late = self._late, []
@@ -86,6 +97,12 @@ class Shard(Operator):
             return
         self._late_rows += int(rows.rows.sum())
         self.engine.forget(int(rows.last.max()))
+
+    def _forget_silent_keys(self) -> None:
+        # Late rows are given back with key columns of their own, so numbers of keys may change under them.
+        late, self._late = self._late, []
+        super()._forget_silent_keys()
+        self._late = late
 
 
 def _of_slices(slices: Slices, index: np.ndarray) -> _Kept:

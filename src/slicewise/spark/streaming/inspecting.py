@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +76,7 @@ def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
     session = session or local_session()
     chunks = _chunks(checkpoint, session)
     sizes = chunks.agg(F.sum(F.length("data"))).first()
-    heads = [pickle.loads(row.data) for row in chunks.where(F.col("name") == HEAD).collect()]
+    heads = [json.loads(row.data) for row in chunks.where(F.col("name") == HEAD).collect()]
     if not heads:
         raise StateError(f"the checkpoint {checkpoint} holds no state yet; no rows have come")
     return _summed(heads, int(sizes[0] or 0) if sizes else 0)
@@ -96,7 +96,8 @@ def _summed(heads: list[dict[str, Any]], size: int) -> Inspection:
     total = {name: sum(c[name] for c in counts) for name in counts[0]}
     watermarks = [h["watermark"] for h in heads if h["watermark"] is not None]
     first = heads[0]
-    since = {name: at for head in heads for name, at in head["since"].items()}
+    # Every shard knows its own rows; a query is complete where it is in all of them.
+    since = {name: max(h["since"].get(name, at) for h in heads) for head in heads for name, at in head["since"].items()}
     return Inspection(
         shards=first["said"]["shards"],
         bytes=size,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -46,13 +46,15 @@ REPORT = T.StructType(
 )
 #: The state variable that holds the chunks.
 CHUNKS_STATE = "chunks"
-#: The first chunk: which others there are, and what of the state is not the engine's.
+#: The first chunk, in JSON: which others there are, and what of the state is not the engine's.
 HEAD = "head"
 FORMAT = 1
-#: Decoded shards of this worker, by the version of their state.
-_DECODED: OrderedDict[str, Shard] = OrderedDict()
+#: Decoded shards of this worker, by the run they belong to and the version of their state.
+_DECODED: OrderedDict[tuple[str, str], Shard] = OrderedDict()
 #: How many are kept.
 MOST_DECODED = 64
+#: Where a row as it came stands beside the columns of the user, none of which can have this name.
+WHOLE = "\0row"
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,9 @@ class ShardJob:
         After how many microseconds without rows the watermark follows the clock; None for never.
     shards
         How many there are.
+    run
+        Tells this call of ``run()`` from all others. A worker may outlive the query that it served, and what it has
+        decoded runs that query's workload.
     """
 
     workload: Workload
@@ -81,6 +86,7 @@ class ShardJob:
     width: int
     idle: int | None
     shards: int
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
     def running(self) -> Workload:
@@ -91,6 +97,12 @@ class ShardJob:
     def watermark(self, latest: int) -> int:
         """The engine's watermark when this is the latest event time."""
         return latest + self.ahead if self.ahead else latest - self.workload.watermark
+
+    def shown(self, watermark: int) -> int | None:
+        """The user's watermark when this is the engine's; None before the first row."""
+        if watermark <= -NEVER:
+            return None
+        return watermark - self.ahead - self.workload.watermark if self.ahead else watermark
 
     def said(self) -> dict[str, Any]:
         """What must not change between two runs, besides what the engine's own snapshot holds."""
@@ -131,8 +143,8 @@ class ShardProcessor(StatefulProcessor):
         head = {**head, "latest": latest, "arrived": now if seen else head["arrived"]}
         if latest > -NEVER:
             results = results + shard.advance(max(shard.watermark, self.job.watermark(latest)))
-        yield from self._finish(head, shard, results, before, sum(p.bad for p in packs), late)
-        self._wake_up(shard, now)
+        told = yield from self._finish(head, shard, results, before, sum(p.bad for p in packs), late)
+        self._wake_up(told, now)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
@@ -143,8 +155,8 @@ class ShardProcessor(StatefulProcessor):
         clock = self.job.watermark(head["latest"] + 1000 * (now - head["arrived"]))
         before = (shard._rows, shard._late_rows)
         results = shard.advance(max(shard.watermark, clock)) if head["latest"] > -NEVER else Results()
-        yield from self._finish(head, shard, results, before, 0, [])
-        self._wake_up(shard, now)
+        told = yield from self._finish(head, shard, results, before, 0, [])
+        self._wake_up(told, now)
 
     def close(self) -> None:
         """Called by Spark at the end."""
@@ -158,16 +170,15 @@ class ShardProcessor(StatefulProcessor):
         if not found:
             head: dict[str, Any] = {"latest": -NEVER, "arrived": 0, "version": None, "directory": {}}
             return head, Shard(job.running, job.types, job.time_type)
-        head = pickle.loads(found)
+        head = json.loads(found)
         _check(head, job)
-        shard = _DECODED.pop(head["version"], None)
+        shard = _DECODED.pop((job.run, head["version"]), None)
         if shard is None:
-            snapshot = join({name: self._chunk(name) for name in head["directory"]})
-            # What is reported ahead of time depends on the longest window, and that may be another one now.
-            snapshot["workload"]["lateness"] = job.running.lateness
-            snapshot["watermark"] += job.ahead - head["ahead"]
             shard = Shard(job.running, job.types, job.time_type)
-            shard.restore(snapshot)
+            shard.restore(_continued(join({name: self._chunk(name) for name in head["directory"]}), head, job))
+            if job.ahead and head["latest"] > -NEVER:
+                had = head["queries"]
+                shard.begin([q.name for q in job.workload.queries if had.get(q.name) != repr(q)], head["latest"] + 1)
         return head, shard
 
     def _chunk(self, name: str) -> bytes:
@@ -182,25 +193,27 @@ class ShardProcessor(StatefulProcessor):
         before: tuple[int, int],
         bad: int,
         late: list[pa.Table],
-    ) -> Iterator[Row]:
-        """Send results, keep the state."""
+    ) -> Generator[Row, None, dict[str, Any]]:
+        """Send results, keep the state; what its head says."""
         batches = _batches(shard, results, late, self.job)
         sent = to_ipc(pa.Table.from_batches(batches)) if batches else None
-        self._save(head, shard)
-        stats = shard.engine.state
+        told = self._save(head, shard)
         yield Row(
             results=sent,
             rows=shard._rows - before[0],
             late=shard._late_rows - before[1],
             bad=bad,
-            keys=len(shard._keys) if self.job.workload.keys else 1,
-            slices=len(stats.slices),
-            watermark=head["latest"] - self.job.workload.watermark if head["latest"] > -NEVER else None,
+            keys=told["counts"]["keys"],
+            slices=told["counts"]["slices"],
+            watermark=told["watermark"],
         )
+        return told
 
-    def _save(self, head: dict[str, Any], shard: Shard) -> None:
+    def _save(self, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
+        """Write what changed; what the head says now."""
         old: dict[str, str] = head["directory"]
-        chunks = split(shard.snapshot(), self.job.width)
+        snapshot = shard.snapshot()
+        chunks = split(snapshot, self.job.width)
         directory = {name: digest(data) for name, data in chunks.items()}
         for name, data in chunks.items():
             if old.get(name) != directory[name]:
@@ -208,21 +221,22 @@ class ShardProcessor(StatefulProcessor):
         for name in old.keys() - directory.keys():
             self.chunks.removeKey((name,))
         version = uuid.uuid4().hex
-        head = {**head, "format": FORMAT, "version": version, "directory": directory, **_told(shard, self.job)}
-        self.chunks.updateValue((HEAD,), (pickle.dumps(head, protocol=5),))
+        told = _told(shard, snapshot, self.job)
+        head = {**head, "format": FORMAT, "version": version, "directory": directory, **told}
+        self.chunks.updateValue((HEAD,), (json.dumps(head).encode(),))
         if not os.environ.get("SLICEWISE_NO_CACHE"):
-            _DECODED[version] = shard
+            _DECODED[self.job.run, version] = shard
             while len(_DECODED) > MOST_DECODED:
                 _DECODED.popitem(last=False)
+        return told
 
-    def _wake_up(self, shard: Shard, now: int) -> None:
+    def _wake_up(self, told: Mapping[str, Any], now: int) -> None:
         """Ask to be called again when nothing comes, as long as there is something to report."""
         if self.job.idle is None:
             return
         for timer in list(self.handle.listTimers()):
             self.handle.deleteTimer(timer)
-        state = shard.engine.state
-        if len(state.slices) or any(len(track.rows) for track in state.tracks):
+        if told["counts"]["slices"] or told["counts"]["tuples"]:
             self.handle.registerTimer(now + max(self.job.idle // 1000, 1))
 
 
@@ -233,7 +247,7 @@ def _take_rows(shard: Shard, job: ShardJob, tables: list[pa.Table]) -> Results:
     rows |= {name: table.column(key_name(i)) for i, name in enumerate(w.keys)}
     rows |= {name: table.column(value_name(i)) for i, name in enumerate(w.columns)}
     if ROW in table.column_names:
-        rows[ROW] = table.column(ROW)
+        rows[WHOLE] = table.column(ROW)
     return shard.process_batch(rows)
 
 
@@ -243,7 +257,7 @@ def _batches(shard: Shard, results: Results, bad: list[pa.Table], job: ShardJob)
     if output.late is None:
         shard.drop_late_rows()
         return batches
-    turned_away = shard.late_rows(ROW, job.workload.keys)
+    turned_away = shard.late_rows(WHOLE, job.workload.keys)
     if turned_away is not None:
         batches.append(output.late_batch(*turned_away))
     for table in bad:
@@ -252,24 +266,37 @@ def _batches(shard: Shard, results: Results, bad: list[pa.Table], job: ShardJob)
     return batches
 
 
-def _told(shard: Shard, job: ShardJob) -> dict[str, Any]:
+def _continued(snapshot: dict[str, Any], head: Mapping[str, Any], job: ShardJob) -> dict[str, Any]:
+    """A snapshot for this run. How far ahead windows are reported depends on the longest, which may be another now.
+
+    What was reported counts as reported, and what can be corrected no more stays so.
+    """
+    was, now = snapshot["workload"]["lateness"], job.running.lateness
+    if job.ahead:
+        snapshot["workload"]["lateness"] = now
+    if snapshot["watermark"] > -NEVER:
+        snapshot["watermark"] += max(job.ahead - head["ahead"], now - was)
+    return snapshot
+
+
+def _told(shard: Shard, snapshot: Mapping[str, Any], job: ShardJob) -> dict[str, Any]:
     """What the head of a shard says about it: to a later run, and to those who inspect the checkpoint."""
-    state = shard.engine.state
-    stored = [state.tuples, *(track.rows for track in state.tracks)]
+    slices, tuples, tracks = snapshot["slices"], snapshot["tuples"], shard.engine.state.tracks
+    sliced = sum(track.slice_count for track in tracks)
     return {
         "said": job.said(),
         "ahead": job.ahead,
         "counts": {
-            "keys": len(shard._keys) if job.workload.keys else 1,
-            "slices": len(state.slices),
-            "tuples": sum(map(len, stored)),
+            "keys": len(shard._keys) if job.workload.keys else int(shard._rows > 0),
+            "slices": len(slices["key"]) + sliced,
+            "tuples": len(tuples["key"]) + sum(len(track.rows) for track in tracks) - sliced,
             "rows": shard._rows,
             "results": shard._results,
             "late": shard._late_rows,
         },
-        "watermark": shard.watermark - job.ahead if shard.watermark > -NEVER else None,
+        "watermark": job.shown(shard.watermark),
         "queries": {q.name: repr(q) for q in job.workload.queries},
-        "since": {name: at for name, at in state.since.items() if at > -NEVER},
+        "since": {name: at for name, at in snapshot["since"].items() if at > -NEVER},
         "timestamps": pa.types.is_timestamp(job.time_type),
     }
 

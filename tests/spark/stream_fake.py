@@ -1,0 +1,315 @@
+"""A stream without a JVM: packer and processor on state in dictionaries, one per shard, that can be rolled back.
+
+What Spark does between the two is done here in a few lines: rows meet their shard, each micro-batch is run by workers
+with memories of their own, and what it wrote counts when all shards are done.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+from pyspark.sql import Row
+
+import slicewise as sw
+from slicewise.plan.plan import plan_for
+from slicewise.results import CHANGES, Result
+from slicewise.slicing.periodic import NEVER
+from slicewise.spark.output import LATE, LATE_CHANGE
+from slicewise.spark.source import TIME, Source, key_name, value_name
+from slicewise.spark.streaming import processor
+from slicewise.spark.streaming.packs import ROW, SHARD, Packer, from_ipc
+from slicewise.spark.streaming.processor import HEAD, ShardProcessor
+from slicewise.spark.streaming.stream import StreamOptions, _can_slice, _job
+from tests.slicing.running import TYPES
+
+#: Rows of a micro-batch, by partition.
+Partitions = Sequence[Sequence[Mapping[str, Any]]]
+
+
+class Crash(Exception):
+    """The machine went down."""
+
+
+class FakeMap:
+    """A MapState in a dictionary. Counts what is written, and may go down at a given write."""
+
+    def __init__(self) -> None:
+        self.data: dict[tuple, tuple] = {}
+        self.written: Counter[str] = Counter()
+        self.crash_after: int | None = None
+
+    def exists(self) -> bool:
+        return bool(self.data)
+
+    def getValue(self, key: tuple) -> tuple | None:
+        return self.data.get(key)
+
+    def containsKey(self, key: tuple) -> bool:
+        return key in self.data
+
+    def updateValue(self, key: tuple, value: tuple) -> None:
+        self._write(key)
+        self.data[key] = value
+
+    def removeKey(self, key: tuple) -> None:
+        self._write(key)
+        self.data.pop(key, None)
+
+    def iterator(self) -> Iterator[tuple[tuple, tuple]]:
+        return iter(list(self.data.items()))
+
+    def keys(self) -> Iterator[tuple]:
+        return iter(list(self.data))
+
+    def values(self) -> Iterator[tuple]:
+        return iter(list(self.data.values()))
+
+    def clear(self) -> None:
+        self.data.clear()
+
+    def _write(self, key: tuple) -> None:
+        if self.crash_after is not None:
+            if self.crash_after == 0:
+                raise Crash
+            self.crash_after -= 1
+        self.written[key[0]] += 1
+
+
+class FakeHandle:
+    """What a processor gets from Spark for one shard: its state and timers, which last when they are committed."""
+
+    def __init__(self) -> None:
+        self.map = FakeMap()
+        self.timers: set[int] = set()
+        self.commit()
+
+    def getMapState(self, name: str, key: Any, value: Any, ttlDurationMs: int | None = None) -> FakeMap:
+        return self.map
+
+    def listTimers(self) -> Iterator[int]:
+        return iter(sorted(self.timers))
+
+    def registerTimer(self, at: int) -> None:
+        self.timers.add(at)
+
+    def deleteTimer(self, at: int) -> None:
+        self.timers.discard(at)
+
+    def commit(self) -> None:
+        self.saved = dict(self.map.data), set(self.timers)
+        self.map.crash_after = None
+
+    def rollback(self) -> None:
+        self.map.data, self.timers = dict(self.saved[0]), set(self.saved[1])
+        self.map.crash_after = None
+
+    @property
+    def size(self) -> int:
+        return sum(len(value[0]) for value in self.map.data.values())
+
+
+class Workers:
+    """Python workers, each with what it has decoded so far. None at all: everything is read from the state."""
+
+    def __init__(self, count: int = 1) -> None:
+        self.memories: list[OrderedDict] = [OrderedDict() for _ in range(count)]
+        self._turn = 0
+
+    @contextmanager
+    def next(self) -> Iterator[None]:
+        """One of them, in turn."""
+        memory: OrderedDict = OrderedDict()
+        if self.memories:
+            memory = self.memories[self._turn % len(self.memories)]
+            self._turn += 1
+        with mock.patch.object(processor, "_DECODED", memory):
+            yield
+
+
+class FakeStream:
+    """A workload over micro-batches. Stop it with ``again``, and another workload goes on from the same state."""
+
+    def __init__(
+        self,
+        workload: sw.Workload,
+        *,
+        types: Mapping[str, pa.DataType] = TYPES,
+        shards: int = 3,
+        late: str | None = None,
+        bad: str | None = None,
+        workers: Workers | None = None,
+        handles: dict[int, FakeHandle] | None = None,
+        **options: Any,
+    ) -> None:
+        self.workload = workload
+        self.types = {name: types[name] for name in (*workload.keys, *workload.columns)}
+        self.row_type = pa.struct([(workload.time, pa.int64()), *types.items()]) if late or bad else None
+        self.shards = tuple(range(shards))
+        make_plan = partial(plan_for, workload, self.types, time_type=pa.int64())
+        plan = make_plan()
+        source = Source(workload, None, self.types, pa.int64(), frozenset())  # type: ignore[arg-type]
+        job = _job(source, plan, StreamOptions(bad=bad, **options), shards)
+        self.job = replace(job, output=replace(job.output, late=self.row_type)) if late else job
+        self.packer = Packer(
+            make_plan, self.shards, slices=_can_slice(plan) and late is None, keys=len(workload.keys), bad=bad
+        )
+        self.workers = workers or Workers()
+        self.handles = handles or {shard: FakeHandle() for shard in self.shards}
+        self.late: list[dict] = []
+        self.reports: list[Row] = []
+        self.now = 1_000_000
+
+    def again(self, workload: sw.Workload | None = None, **changes: Any) -> FakeStream:
+        """The stream after a restart, perhaps with another workload."""
+        how = {"shards": len(self.shards), "workers": self.workers, "handles": self.handles, **changes}
+        return FakeStream(workload or self.workload, **how)
+
+    # A micro-batch
+
+    def batch(self, partitions: Partitions, crash: tuple[int, int] | None = None) -> list[Result]:
+        """The results of a micro-batch; ``crash`` is where the machine goes down: shard, and writes before that."""
+        packs = self.packs(partitions)
+        if crash is not None:
+            self.handles[crash[0] % len(self.shards)].map.crash_after = crash[1]
+        if not any(packs.values()):
+            return []
+        return self._run({shard: partial(self._rows_in, packs[shard]) for shard in self.shards})
+
+    def tick(self, milliseconds: int) -> list[Result]:
+        """A micro-batch without rows, some time later: only timers."""
+        self.now += milliseconds
+        due = {s: [t for t in h.timers if t <= self.now] for s, h in self.handles.items()}
+        return self._run({shard: partial(self._timer_rang, at) for shard, many in due.items() for at in many})
+
+    def packs(self, partitions: Partitions) -> dict[int, list[Row]]:
+        """What every shard gets."""
+        packs: dict[int, list[Row]] = {shard: [] for shard in self.shards}
+        for number, rows in enumerate(partitions):
+            for batch in self.packer(_in_pieces(self._input(rows)) if rows else iter(())):
+                for pack in batch.to_pylist():
+                    packs[pack["shard"]].append(Row(**{**pack, "partition": number}))
+        return packs
+
+    def _run(self, calls: Mapping[int, Any]) -> list[Result]:
+        found: list[Result] = []
+        late: list[dict] = []
+        reports = []
+        try:
+            for shard, call in calls.items():
+                with self.workers.next():
+                    mine = ShardProcessor(self.job)
+                    mine.init(self.handles[shard])  # type: ignore[arg-type]
+                    for report in call(mine, shard):
+                        reports.append(report)
+                        found += self._results(report, late)
+                    mine.close()
+        except BaseException:
+            for handle in self.handles.values():
+                handle.rollback()
+            raise
+        for handle in self.handles.values():
+            handle.commit()
+        self.late += late
+        self.reports += reports
+        return found
+
+    def _rows_in(self, packs: list[Row], mine: ShardProcessor, shard: int) -> Iterator[Row]:
+        # Packs come in any order.
+        return mine.handleInputRows((shard,), iter(packs[::-1]), self._clock())
+
+    def _timer_rang(self, at: int, mine: ShardProcessor, shard: int) -> Iterator[Row]:
+        yield from mine.handleExpiredTimer((shard,), self._clock(), SimpleNamespace(getExpiryTimeInMs=lambda: at))
+        self.handles[shard].timers.discard(at)
+
+    def _clock(self) -> Any:
+        return SimpleNamespace(getCurrentProcessingTimeInMs=lambda: self.now, getCurrentWatermarkInMs=lambda: 0)
+
+    def _input(self, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+        w = self.workload
+        columns = {TIME: pa.array([r[w.time] for r in rows], pa.int64())}
+        columns |= {key_name(i): pa.array([r[n] for r in rows], self.types[n]) for i, n in enumerate(w.keys)}
+        columns |= {value_name(i): pa.array([r[n] for r in rows], self.types[n]) for i, n in enumerate(w.columns)}
+        homes = [home_of([r[k] for k in w.keys], len(self.shards)) for r in rows]
+        columns[SHARD] = pa.array(homes, pa.int32())
+        if self.row_type is not None:
+            columns[ROW] = pa.array(list(rows), self.row_type)
+        return pa.RecordBatch.from_pydict(columns)
+
+    # What came out
+
+    def _results(self, report: Row, late: list[dict]) -> list[Result]:
+        if report.results is None:
+            return []
+        found = []
+        for row in from_ipc(report.results).to_pylist():
+            if row["change"] == LATE_CHANGE:
+                late.append(row[LATE])
+            else:
+                found.append(self._result(row))
+        return found
+
+    def _result(self, row: dict) -> Result:
+        said = self.job.output.schema
+        name, columns = said.queries[row["query"]]
+        own = list(said.column_types)
+        bounds = row["start"], row["end"]
+        if row.get("span_start") is not None:
+            bounds = row["span_start"], row["span_end"]
+        values = {c: row[f"v{own.index(c)}"] for c in columns}
+        key = tuple(row[key_name(i)] for i in range(len(said.key_names)))
+        return Result(key, name, *bounds, CHANGES[row["change"]], row["revision"], values)
+
+    def heads(self) -> list[dict]:
+        """What the heads of the shards say."""
+        found = [h.map.getValue((HEAD,)) for h in self.handles.values()]
+        return [json.loads(head[0]) for head in found if head is not None]
+
+    @property
+    def size(self) -> int:
+        """Bytes of state, in all shards."""
+        return sum(handle.size for handle in self.handles.values())
+
+
+def _in_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Arrow hands over a partition in several batches."""
+    size = -(-batch.num_rows // 3)
+    return (batch.slice(at, size) for at in range(0, batch.num_rows, size))
+
+
+def home_of(key: Sequence[Any], shards: int) -> int:
+    """Where a key lives; without a key, all rows live in the first shard."""
+    return zlib.crc32(repr(key).encode()) % shards if key else 0
+
+
+class Reference:
+    """The in-process operator, or the oracle, over the same micro-batches."""
+
+    def __init__(self, runs: Any, workload: sw.Workload, ahead: int = 0) -> None:
+        self.runs, self.workload, self.ahead = runs, workload, ahead
+        self.latest = -NEVER
+
+    def batch(self, partitions: Partitions) -> list[Result]:
+        """The results of a micro-batch."""
+        rows = [r for partition in partitions for r in partition if r[self.workload.time] is not None]
+        if hasattr(self.runs, "workload"):
+            names = (self.workload.time, *self.workload.keys, *self.workload.columns)
+            if rows:
+                assert not self.runs.process_batch({n: [r[n] for r in rows] for n in names})
+        else:
+            for row in rows:
+                self.runs.process(row[self.workload.time], row, tuple(row[k] for k in self.workload.keys))
+        self.latest = max([self.latest, *(r[self.workload.time] for r in rows)])
+        if self.latest <= -NEVER:
+            return []
+        at = self.latest + self.ahead if self.ahead else self.latest - self.workload.watermark
+        return list(self.runs.advance(at))

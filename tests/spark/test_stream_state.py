@@ -1,0 +1,298 @@
+"""The state of a stream without a JVM: what is written, what is dropped, what is refused, what the clock does."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slicewise as sw
+from slicewise.errors import StateError
+from slicewise.spark.streaming import processor
+from slicewise.spark.streaming.packs import read_rows
+from slicewise.spark.streaming.processor import HEAD
+from tests.slicing.running import assert_same
+from tests.spark.stream_fake import FakeStream, Reference, Workers
+
+TYPES = {"k": pa.string(), "v": pa.int64()}
+BASE = sw.Workload("t", keys=["k"], watermark=5, lateness=10)
+SUMS = BASE.query("q", sw.sliding(20, every=5), s=sw.sum("v"), n=sw.count())
+ORDERED = BASE.query("q", sw.sliding(20, every=5), s=sw.sum("v"), f=sw.first("v"), l=sw.collect_list("v"))
+MIXED = (
+    SUMS.query("visit", sw.session(3), n=sw.count())
+    .query("rows", sw.sliding(sw.rows(5), every=sw.rows(2)), s=sw.sum("v"))
+    .query("frames", sw.frames("v > 2"), s=sw.sum("v"))
+)
+
+
+def fake(workload, **how):
+    return FakeStream(workload, types=how.pop("types", TYPES), **how)
+
+
+def rows(times, keys="ab"):
+    return [{"t": t, "k": keys[i % len(keys)], "v": i % 7} for i, t in enumerate(times)]
+
+
+def run_for(stream, batches, width=10, keys="ab"):
+    """In order, ten rows in each micro-batch."""
+    return [stream.batch([rows(range(n * width, (n + 1) * width), keys)]) for n in range(batches)]
+
+
+# What is written
+
+
+@pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
+@pytest.mark.parametrize("workload", [SUMS, ORDERED], ids=["slices", "rows"])
+def test_a_micro_batch_writes_only_the_chunks_that_it_touched(workload, workers):
+    long = workload._waiting(0, 0).query("long", sw.sliding(2000, every=10), m=sw.max("v"))
+    stream = fake(long, shards=1, workers=Workers(workers))
+    written = stream.handles[0].map.written
+    run_for(stream, 60, 50)
+    chunks = len(stream.heads()[0]["directory"])
+    written.clear()
+    for n in range(300, 310):
+        stream.batch([rows(range(n * 10, n * 10 + 10))])
+    by_time = {name: times for name, times in written.items() if name.startswith(("slices", "tuples"))}
+    # The last chunk of each kind grows with every micro-batch, the first one shrinks, all others stay as they were.
+    # Ten micro-batches cross from one chunk to the next once at each end.
+    kinds = 1 if workload is SUMS else 2
+    assert len(by_time) <= 4 * kinds < 14 * kinds < chunks
+    assert sum(by_time.values()) <= 10 * 3 * kinds
+    assert written["keys 0"] == 0
+    assert written[HEAD] == 10
+
+
+def test_a_late_row_rewrites_its_own_chunk():
+    long = BASE._waiting(0, 3000).query("q", sw.tumbling(10), s=sw.sum("v"))
+    stream = fake(long, shards=1)
+    run_for(stream, 20, 100)
+    written = stream.handles[0].map.written
+    written.clear()
+    stream.batch([rows([15])])
+    assert sum(times for name, times in written.items() if name.startswith("slices")) == 1
+
+
+@pytest.mark.parametrize("workload", [SUMS, ORDERED, MIXED], ids=["slices", "rows", "mixed"])
+def test_windows_that_are_done_leave_the_state(workload):
+    stream = fake(workload, shards=2)
+    run_for(stream, 30)
+    before = [h["counts"] for h in stream.heads()]
+    # Open are the windows that end after 299 - 5 - 10: no row before 265 is in one of them.
+    assert 0 < sum(c["slices"] for c in before) < 100
+    assert sum(c["tuples"] for c in before) <= (0 if workload is SUMS else 100)
+    for _ in range(3):
+        stream.batch([rows([10_000, 10_001])])
+    after = [h["counts"] for h in stream.heads()]
+    assert sum(c["slices"] for c in after) < 20
+    assert sum(c["tuples"] for c in after) < 20
+
+
+# How much there is
+
+
+@pytest.mark.parametrize("late", [None, "collect"])
+@pytest.mark.parametrize("straggler", [False, True], ids=["in order", "with a late row in each batch"])
+def test_silent_keys_cost_nothing_after_a_while(late, straggler):
+    """Every micro-batch has keys of its own; what they leave behind is forgotten."""
+    stream = fake(SUMS, shards=1, late=late)
+    sizes = []
+    for n in range(40):
+        batch = [{"t": n * 10 + i % 10, "k": f"{n}-{i}", "v": 1} for i in range(300)]
+        stream.batch([batch, rows([n * 10 - 200]) if straggler else []])
+        sizes.append(stream.size)
+    assert max(sizes[20:]) < 1.5 * max(sizes[5:20])
+    assert stream.heads()[0]["counts"]["keys"] < 6000
+    assert (stream.heads()[0]["counts"]["late"] > 0) == straggler
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        SUMS,
+        ORDERED,
+        MIXED,
+        BASE.query("q", sw.session(4), l=sw.collect_list("v")),
+        BASE.query("q", sw.landmark(every=10, since=0), s=sw.sum("v")),
+        BASE.query("q", sw.cumulative(40, every=10), s=sw.max("v")),
+        BASE.query("q", sw.sliding(sw.rows(10), every=20), s=sw.median("v")),
+        BASE.query("q", sw.punctuated("v = 3"), s=sw.sum("v")),
+    ],
+    ids=["slices", "rows", "mixed", "session", "landmark", "cumulative", "last rows", "punctuated"],
+)
+def test_the_state_stays_as_large_as_it_is_over_200_micro_batches(workload):
+    """Rows out of order and late; the number of chunks stays bounded too."""
+    shuffled = random.Random(5)
+    stream = fake(workload, shards=1)
+    sizes, chunks = [], []
+    for n in range(200):
+        times = [max(0, n * 10 + i - shuffled.choice([0, 0, 4, 12, 40])) for i in range(10)]
+        stream.batch([rows(times[:5]), rows(times[5:])])
+        sizes.append(stream.size)
+        chunks.append(len(stream.handles[0].map.data))
+    early, late = np.array(sizes[30:90]), np.array(sizes[140:])
+    assert late.mean() < 1.1 * early.mean()
+    assert late.max() < 1.25 * early.max()
+    assert max(chunks[140:]) <= max(chunks[30:90]) + 2
+
+
+# Packs
+
+
+def test_a_key_with_half_of_all_rows_makes_packs_no_larger():
+    """Skew costs a shard nothing: of however many rows, a pack holds one slice for each key and piece of time."""
+
+    def packs(keys):
+        stream = fake(SUMS, shards=4)
+        batch = [{"t": i * 50 // 20_000, "k": keys[i % len(keys)], "v": 1} for i in range(20_000)]
+        return stream.packs([batch[:10_000], batch[10_000:]])
+
+    many = [f"k{i}" for i in range(100)]
+    even, skewed = packs(many), packs([k for key in many for k in ("k0", key)])
+    for shard in even:
+        count = [
+            sum(len(s["key"]) for p in each[shard] for s in read_rows(p.content)["slices"]) for each in (even, skewed)
+        ]
+        size = [sum(len(p.content) for p in each[shard]) for each in (even, skewed)]
+        assert count[1] <= count[0] + 12
+        assert size[1] <= 1.2 * size[0] + 2000
+    assert sum(p.rows for packs in skewed.values() for p in packs) == 20_000
+
+
+def test_every_shard_gets_a_pack_from_every_partition_that_has_rows():
+    stream = fake(SUMS, shards=3)
+    packs = stream.packs([rows([1, 2]), [], [{"t": 9, "k": "a", "v": 1}]])
+    for mine in packs.values():
+        assert [(p.partition, p.latest) for p in mine] == [(0, 2), (2, 9)]
+    assert sum(p.rows for mine in packs.values() for p in mine) == 3
+
+
+# What is refused
+
+
+OTHER_KEY = sw.Workload("t", keys=["j"], watermark=5, lateness=10).query("q", sw.sliding(20, every=5), s=sw.sum("v"))
+REFUSED = {
+    "another key": (OTHER_KEY, {}, r"its `keys` is \['k'\], this one's \['j'\]"),
+    "another time column": (
+        sw.Workload("k", keys=["t"], lateness=10).query("q", sw.tumbling(20), n=sw.count()),
+        {},
+        "its `time` is 't', this one's 'k'",
+    ),
+    "other queries": (
+        BASE.query("elsewhere", sw.tumbling(3), n=sw.count()),
+        {},
+        r"it has queries \['q'\], this one \['elsewhere'\], and none is the same",
+    ),
+    "another query of the same name": (BASE.query("q", sw.tumbling(3), n=sw.count()), {}, "and none is the same"),
+    "another lateness": (SUMS._waiting(5, 11), {}, "its `lateness` is 10, this one's 11; only queries may be added"),
+    "another way to emit": (SUMS, {"emit": "changes"}, "its `emit` is 'complete', this one's 'changes'"),
+    "another number of shards": (
+        SUMS,
+        {"shards": 4},
+        "written with 3 shards, and this run has 4; set spark.sql.shuffle.partitions to 3 before",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
+def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
+    workload, how, said = REFUSED[case]
+    types = {**TYPES, "j": pa.string(), "t": pa.int64()}
+    stream = fake(SUMS, workers=Workers(workers))
+    before = run_for(stream, 4)
+    state = {shard: dict(handle.map.data) for shard, handle in stream.handles.items()}
+    row = {"t": 50, "k": "a", "j": "a", "v": 1} if workload.time == "t" else {"t": 50, "k": 7, "v": 1}
+    other = stream.again(workload, types={**types, "k": pa.int64()} if workload.time == "k" else types, **how)
+    if "shards" in how:
+        other.handles = {**stream.handles, 3: type(stream.handles[0])()}
+    with pytest.raises(StateError, match=said):
+        other.batch([[row]])
+    assert {shard: handle.map.data for shard, handle in stream.handles.items()} == state
+    expected = run_for(fake(SUMS), 5)
+    assert_same([*before, stream.again(types=TYPES).batch([rows(range(40, 50))])], expected)
+
+
+def test_a_state_of_a_newer_format_is_refused():
+    stream = fake(SUMS)
+    run_for(stream, 2)
+    for handle in stream.handles.values():
+        head = json.loads(handle.map.data[HEAD,][0])
+        handle.map.data[HEAD,] = (json.dumps({**head, "format": processor.FORMAT + 1}).encode(),)
+        handle.commit()
+    with pytest.raises(StateError, match="checkpoint has format 2, and this version reads up to 1; upgrade slicewise"):
+        stream.batch([rows([99])])
+
+
+def test_waiting_longer_or_shorter_is_no_other_workload():
+    """With emit='changes' too, what was reported stays reported, and what was closed stays closed."""
+    for emit in ("complete", "changes"):
+        for wait in (0, 5, 50):
+            stream = fake(SUMS, emit=emit)
+            found = run_for(stream, 10)
+            stream = stream.again(SUMS._waiting(wait, 10), types=TYPES, emit=emit)
+            found += [stream.batch([rows(range(n * 10, n * 10 + 10))]) for n in range(10, 30)]
+            found.append(stream.batch([rows([30, 31])]))  # long closed, whatever the wait
+            seen = [(r.key, r.start, r.revision) for results in found for r in results]
+            assert len(seen) == len(set(seen)), "a revision was reported twice"
+            inserted = {(r.key, r.start) for results in found for r in results if r.change == "insert"}
+            assert all(place[:2] in inserted for place in seen)
+            assert sum(report.late for report in stream.reports) == 2
+            last = {(r.key, r.start): r.values["n"] for results in found for r in results}
+            assert all(n == 10 for (_, start), n in last.items() if 0 <= start <= 200), (emit, wait)
+
+
+# Names, and the clock
+
+
+def test_columns_may_have_the_names_that_we_use_ourselves():
+    """A column called `row`, `shard` or `t` is the user's, also where rows are given back."""
+    types = {"row": pa.int64(), "shard": pa.string(), "late": pa.int64()}
+    workload = sw.Workload("t", keys=["shard"]).query("q", sw.tumbling(10), s=sw.sum("row"), l=sw.collect_list("late"))
+    stream = FakeStream(workload, types=types, late="collect")
+    some = [{"t": t, "shard": "x", "row": t, "late": -t} for t in (1, 5, 25)]
+    assert [r.values for r in stream.batch([some])] == [{"s": 6, "l": [-1, -5]}]
+    stream.batch([[{"t": 2, "shard": "x", "row": 7, "late": 9}]])
+    assert stream.late == [{"t": 2, "row": 7, "shard": "x", "late": 9}]
+
+
+CLOCK = sw.Workload("t", keys=["k"], watermark="5 seconds", lateness="10 seconds").query(
+    "q", sw.tumbling("10 seconds"), n=sw.count()
+)
+
+
+def test_when_nothing_comes_the_watermark_follows_the_clock_and_stops_when_all_is_told():
+    second = 1_000_000
+    stream = fake(CLOCK, idle="30 seconds")
+    assert stream.batch([rows([second, 12 * second])]) == []
+    assert stream.tick(29_000) == []
+    found = stream.tick(1_000)
+    assert {(r.key, r.start) for r in found} == {(("a",), 0), (("b",), 10 * second)}
+    # 12 s was the latest event time when 30 s of silence began: the watermark is at 12 + 30 - 5.
+    assert {report.watermark for report in stream.reports[-2:]} == {37 * second}
+    # A row behind the clock is as late as the watermark says.
+    assert stream.batch([[{"t": 13 * second, "k": "b", "v": 1}, {"t": 36 * second, "k": "b", "v": 1}]]) == []
+    assert sum(report.late for report in stream.reports) == 1
+    found = [r for _ in range(10) for r in stream.tick(30_000)]
+    assert [(r.key, r.start) for r in found] == [(("b",), 30 * second)]
+    assert not any(handle.timers for handle in stream.handles.values())
+
+
+def test_a_stream_that_is_not_idle_does_not_look_at_the_clock():
+    second = 1_000_000
+    stream = fake(CLOCK, idle="30 seconds")
+    for n in range(10):
+        stream.now += 29_000
+        assert stream.tick(0) == []
+        stream.batch([rows([n * second, n * second + 1])])
+    assert {report.watermark for report in stream.reports[-3:]} == {4 * second + 1}
+
+
+def test_with_changes_the_operator_reports_the_same():
+    stream = fake(MIXED, emit="changes")
+    batches = [[rows(range(n * 7, n * 7 + 9))] for n in range(6)]
+    reference = Reference(stream.job.running.operator(types=TYPES), MIXED, stream.job.ahead)
+    assert_same([stream.batch(b) for b in batches], [reference.batch(b) for b in batches])
+    assert {h["watermark"] for h in stream.heads()} == {5 * 7 + 8 - 5}
