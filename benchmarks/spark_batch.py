@@ -5,9 +5,11 @@
 5 million rows of 16 keys over 5000 s, and again of 100 000 keys over 100 s: windows of 1000 s, 100 000 keys and 5000
 s would be half a billion results, whoever computes them. Each case stands beside Spark's own way, where there is one,
 and beside the floor: ``groupBy(keys, unix_micros(ts) div 1000000)``, which slices by the second and does nothing
-else. Data lies in Parquet; a measurement writes to the ``noop`` sink, after a first run that warms up, and is the
-median of the runs. Spark's own way runs in a process of its own and is stopped when a run takes longer than
-``--limit``: it may hang while it plans, when there is no job yet that could be cancelled.
+else. With many keys, slices are about as many as rows, and ``shuffle="rows"`` is used.
+
+Data lies in Parquet; a measurement writes to the ``noop`` sink, after a first run that warms up, and is the median of
+the runs. Spark's own way runs in a process of its own and is stopped when a run takes longer than ``--limit``: it may
+hang while it plans, when there is no job yet that could be cancelled.
 
 Answers: the number of results and the sums of all totals and counts from Spark's own way, where it is fast enough to be
 asked again, and all windows of some keys from NumPy over the same rows.
@@ -61,6 +63,11 @@ class Data:
     keys: int
     span: int
     sample: dict[int, tuple[np.ndarray, np.ndarray]]
+    shuffle: str
+
+    def run(self, case: Case) -> DataFrame:
+        """The results of a case by slicewise."""
+        return case.workload.run(self.frame, shuffle=self.shuffle)
 
     @property
     def gap(self) -> float:
@@ -68,7 +75,7 @@ class Data:
         return round(self.span * self.keys / self.rows / 2, 3)
 
 
-def write_rows(spark: SparkSession, folder: Path, rows: int, keys: int, span: int) -> Data:
+def write_rows(spark: SparkSession, folder: Path, rows: int, keys: int, span: int, shuffle: str) -> Data:
     """Rows with random times, keys and values, from a seed, written once."""
     path = str(folder / f"rows-{keys}")
     step = span * SECOND // rows
@@ -83,7 +90,8 @@ def write_rows(spark: SparkSession, folder: Path, rows: int, keys: int, span: in
     k, t, v = (chosen.column(name).to_numpy() for name in ("k", "t", "v"))
     order = np.lexsort((v, t, k))
     k, t, v = k[order], t[order], v[order]
-    return Data(frame, path, rows, keys, span, {key: (t[k == key], v[k == key]) for key in range(CHECKED)})
+    sample = {key: (t[k == key], v[k == key]) for key in range(CHECKED)}
+    return Data(frame, path, rows, keys, span, sample, shuffle)
 
 
 # The cases
@@ -222,7 +230,7 @@ def session() -> SparkSession:
 
 def check(case: Case, data: Data, own_in_time: bool) -> int:
     """Compare the results with Spark's own, or with what NumPy says; returns how many there were."""
-    found = case.workload.run(data.frame)
+    found = data.run(case)
     mine = _summary(found)
     if own_in_time and case.own is not None:
         assert mine == _summary(case.own(data.frame)), f"{case.name}: {mine}, Spark says otherwise"
@@ -271,7 +279,10 @@ def _expected(window: object, times: np.ndarray, values: np.ndarray) -> tuple[np
 
 
 def measure(data: Data, only: list[str], runs: int, limit: float) -> Iterator[dict]:
-    print(f"\n{data.rows:,} rows, {data.keys:,} keys, {data.span} s of data, sessions with a gap of {data.gap} s")
+    print(
+        f"\n{data.rows:,} rows, {data.keys:,} keys, {data.span} s of data, sessions with a gap of {data.gap} s, "
+        f"shuffle={data.shuffle!r}"
+    )
     base_time = median_of(lambda: floor(data.frame), runs)
     print(f"  {'':<28} {'results':>11} {'s':>7} {'M rows/s':>9} {'Spark, s':>9} {'x Spark':>8} {'x floor':>8}")
     print(f"  {'floor: group by second':<28} {'':>11} {base_time:>7.2f} {data.rows / base_time / 1e6:>9.2f}")
@@ -279,7 +290,7 @@ def measure(data: Data, only: list[str], runs: int, limit: float) -> Iterator[di
     for case in cases(data.gap):
         if only and not any(name in case.name for name in only):
             continue
-        ours = median_of(lambda c=case: c.workload.run(data.frame), runs)
+        ours = median_of(lambda c=case: data.run(c), runs)
         own = None if case.own is None else own_seconds(case, data, runs, limit)
         results = check(case, data, own_in_time=own is not None and own < limit / 4)
         there = "" if case.own is None else (f">{limit:.0f}" if own is None else f"{own:.2f}")
@@ -292,6 +303,7 @@ def measure(data: Data, only: list[str], runs: int, limit: float) -> Iterator[di
         )
         yield {
             "keys": data.keys,
+            "shuffle": data.shuffle,
             "case": case.name,
             "rows": data.rows,
             "results": results,
@@ -337,6 +349,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--keys", type=int, nargs="+", default=[16, 100_000])
     parser.add_argument("--only", nargs="+", default=[], help="cases whose name contains one of these")
+    parser.add_argument(
+        "--shuffle", choices=["slices", "rows"], help="slices for few keys and rows for many by default"
+    )
     parser.add_argument("--limit", type=float, default=600, help="stop Spark's own way after so many seconds")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--save", type=Path, help="write the figures as JSON")
@@ -351,7 +366,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for keys in given.keys:
             span = (5000 if keys <= 1000 else 100) * given.rows // 5_000_000
-            data = write_rows(spark, Path(folder), given.rows, keys, max(span, 20))
+            shuffle = given.shuffle or ("slices" if keys <= 1000 else "rows")
+            data = write_rows(spark, Path(folder), given.rows, keys, max(span, 20), shuffle)
             found += measure(data, given.only, given.runs, given.limit)
     bars(found)
     if given.save:
