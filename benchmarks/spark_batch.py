@@ -344,6 +344,47 @@ def _bar(what: str, value: float, at_least: float | None = None, at_most: float 
     print(f"  {what:<75} {value:>8.2f}  {'reached' if reached else 'NOT REACHED'}")
 
 
+def draw(found: list[dict], path: Path) -> None:
+    """How long sliding windows take as they get longer: ours, Spark's own, and the floor."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    few = min(f["keys"] for f in found)
+    by = {f["case"]: f for f in found if f["keys"] == few}
+    lengths = [n for n in (10, 100, 1000) if f"sliding {n} s / 1 s" in by]
+    cases = [by[f"sliding {n} s / 1 s"] for n in lengths]
+    figure, axes = pyplot.subplots(figsize=(7.5, 3.6))
+    own = [f["spark"] or f["limit"] for f in cases]
+    axes.plot(lengths, own, color="#D55E00", marker="o")
+    axes.plot(lengths, [f["seconds"] for f in cases], color="#0072B2", marker="o")
+    axes.axhline(by["floor"]["seconds"], color="#999999", linewidth=1, linestyle="--")
+    for n, f, seconds in zip(lengths, cases, own, strict=True):
+        axes.annotate(
+            f"{seconds:.1f} s" if f["spark"] else f"stopped\nat {seconds:.0f} s", (n, seconds), (6, -4),
+            textcoords="offset points", va="top", color="#D55E00", fontsize=9,
+        )  # fmt: skip
+        axes.annotate(
+            f"{f['seconds']:.2f} s", (n, f["seconds"]), (0, -14), textcoords="offset points", ha="center",
+            color="#0072B2", fontsize=9,
+        )  # fmt: skip
+    axes.annotate(
+        "Spark's own window", (lengths[1], own[1]), (-12, 6), textcoords="offset points", ha="right", color="#D55E00"
+    )
+    axes.annotate("slicewise", (lengths[0], cases[0]["seconds"]), (8, 8), textcoords="offset points", color="#0072B2")
+    axes.annotate("group by second, nothing else", (lengths[-1], by["floor"]["seconds"]), (0, 5),
+                  textcoords="offset points", ha="right", color="#777777", fontsize=8)  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="length of the window, every second", ylabel="seconds")
+    axes.set_xticks(lengths, [f"{n} s" for n in lengths])
+    axes.set_xlim(lengths[0] * 0.7, lengths[-1] * 2)
+    axes.set_ylim(min(f["seconds"] for f in cases) / 2, max(own) * 2)
+    axes.set_title(f"{by['floor']['rows'] / 1e6:.0f} million rows, {few} keys", loc="left", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5_000_000)
@@ -355,10 +396,14 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600, help="stop Spark's own way after so many seconds")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--save", type=Path, help="write the figures as JSON")
+    parser.add_argument("--draw", type=Path, help="draw figures that were saved before, and do nothing else")
     parser.add_argument("--own", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.own:
         run_own(*given.own)
+        return
+    if given.draw:
+        draw(json.loads(given.draw.read_text()), given.draw.with_suffix(".png"))
         return
     spark = session()
     print(f"slicewise {sw.__version__}, Spark {spark.version}, Python {platform.python_version()}")
