@@ -94,3 +94,10 @@ def test_what_is_shuffled_changes_no_result(rows, window):
     exchanges = found._jdf.queryExecution().executedPlan().toString().count("Exchange hashpartitioning")
     assert exchanges == 1
     compare(found.toArrow(), in_process(workload, rows), ["my key"])
+
+
+def test_a_timestamp_that_no_window_lies_around_is_given_back(spark):
+    frame = spark.range(3).select(F.timestamp_micros(F.col("id") * 2**61).alias("ts"))
+    workload = sw.Workload(time="ts").query("q", sw.sliding("2 seconds", every="1 second"), n=sw.count())
+    found = workload.run(frame, late="collect").groupBy("change").count().collect()
+    assert {row["change"]: row["count"] for row in found} == {"insert": 2, "late": 2}

@@ -56,6 +56,8 @@ def local_session(
     settings = {
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        # A micro-batch writes its changes, and not a new copy of the whole state.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

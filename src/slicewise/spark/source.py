@@ -100,11 +100,8 @@ class Source:
         type_ = self.frame.select(said).schema[0].dataType
         if isinstance(type_, T.DateType):
             said = said.cast("timestamp")  # as Spark's own window() does
-        if not isinstance(type_, _INTEGERS):
-            return F.unix_micros(said)
-        if isinstance(type_, T.LongType):
-            return F.when(said.between(-LARGEST_TIME, LARGEST_TIME), said)
-        return said.cast("long")
+        at = said.cast("long") if isinstance(type_, _INTEGERS) else F.unix_micros(said)
+        return F.when(at.between(-LARGEST_TIME, LARGEST_TIME), at)
 
     def projected(self, *more: Column) -> DataFrame:
         """The input in our own names: event time, keys, and what the workload reads."""
