@@ -15,7 +15,7 @@ def shard_ids(partitions: int) -> tuple[int, ...]:
     tell that the number has changed.
 
     >>> shard_ids(4)
-    (5, 3, 0, 1)
+    (12, 6, 2, 0)
     """
     ids: dict[int, int] = {}
     candidate = 0
