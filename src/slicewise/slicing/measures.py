@@ -34,6 +34,7 @@ __all__ = [
     "fitting",
     "found_at",
     "is_by_position",
+    "last_tick",
     "measures_of",
     "misfits",
     "next_tick",
@@ -262,13 +263,13 @@ def _on_measure(every: Amount, counted: Counted, step: Step) -> Ticks:
     behind = (counted.time >= step.before) & (counted.time <= step.watermark)
     behind[counted.starts[counted.starts < counted.ends]] = False
     row = np.flatnonzero(behind)
-    which, k = enumerate_ranges(_last_tick(measure[row - 1], size) + 1, _last_tick(measure[row], size))
+    which, k = enumerate_ranges(last_tick(measure[row - 1], size) + 1, last_tick(measure[row], size))
     high = row[which]
     segment, decided = counted.segment[high], counted.time[high]
     if step.watermark >= NEVER:
         some = np.flatnonzero(counted.starts < counted.ends)
         segment, high = np.append(segment, some), np.append(high, counted.ends[some])
-        k = np.append(k, _last_tick(measure[counted.ends[some] - 1], size) + 1)
+        k = np.append(k, last_tick(measure[counted.ends[some] - 1], size) + 1)
         decided = np.append(decided, np.full(len(some), NEVER))
     return Ticks(segment, high, k * size, decided)
 
@@ -296,10 +297,13 @@ def tick_memory(counted: Counted, seen: Seen, base: np.ndarray, step: Step) -> t
     return final, last
 
 
-def _last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) -> np.ndarray:
+def last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) -> np.ndarray:
     """The number k of the last tick ``k * step + offset + length`` at or before each value.
 
     On floats these sums are rounded, and as rounded they are the bounds.
+
+    >>> last_tick(np.array([0.29, 0.3, 0.6]), 0.1)      # 3 * 0.1 is a little more than 0.3, and 6 * 0.1 than 0.6
+    array([2, 2, 5])
     """
 
     def tick(k: np.ndarray) -> np.ndarray:
@@ -363,8 +367,8 @@ class Units(Discretiser):
     def _find(self, family: int, window: Sliding, counted: Counted) -> tuple[np.ndarray, ...]:
         measure = counted.measure(self.measures[0])
         length, every, offset = window.length.size, window.every.size, window.offset
-        first = _last_tick(measure, every, offset, length) + 1
-        last = _last_tick(measure, every, offset)
+        first = last_tick(measure, every, offset, length) + 1
+        last = last_tick(measure, every, offset)
         # A row adds the windows after those of the row before it; it is the first row of each.
         same = counted.key[1:] == counted.key[:-1]
         first[1:] = np.where(same, np.maximum(first[1:], last[:-1] + 1), first[1:])

@@ -25,6 +25,7 @@ from slicewise.results import INSERT, OPEN_END, Block
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts, sorted_unique
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.measures import last_tick
 from slicewise.slicing.periodic import NEVER, PeriodicWindows
 from slicewise.slicing.reports import Expansion
 from slicewise.slicing.slices import Slices
@@ -32,7 +33,7 @@ from slicewise.slicing.stores import STORES, Store
 from slicewise.slicing.triggers import Windows, ended_windows, no_windows
 from slicewise.windows import Sliding
 
-__all__ = ["Composition", "find_windows", "last_tick"]
+__all__ = ["Composition", "find_windows"]
 
 
 class Composition:
@@ -137,19 +138,6 @@ def _on_doubles(windows: Sequence[Sliding], key: np.ndarray, value: np.ndarray) 
         high = index.locate(key[low], np.searchsorted(ranks, start + length))
         found = found.joined(_windows(np.full(len(low), family), key[low], start, start + length, low, high))
     return found
-
-
-def last_tick(value: np.ndarray, step: float, offset: float = 0, length: float = 0) -> np.ndarray:
-    """The number k of the last tick ``k * step + offset + length`` at or before each value.
-
-    >>> last_tick(np.array([0.29, 0.3, 0.6]), 0.1)      # 3 * 0.1 is a little more than 0.3, and 6 * 0.1 than 0.6
-    array([2, 2, 5])
-    """
-    k = np.floor((value - offset - length) / step).astype(np.int64)
-    # Division is rounded, so the guess may be one beside the truth.
-    k -= k * step + offset + length > value
-    k += (k + 1) * step + offset + length <= value
-    return k
 
 
 def _windows(

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from slicewise.plan.measures import measures_of
-from slicewise.plan.plan import is_periodic, plan_for
+from slicewise.plan.plan import plan_for
 from slicewise.plan.routes import ROWS, SLICES, is_one_tumbling, route_of
 from slicewise.results import ResultSchema
 from slicewise.slicing.edges import Edges
@@ -23,7 +23,7 @@ from slicewise.spark.output import Output, check_known_types, describe
 from slicewise.spark.partials import Shelf, partials_of, plain_function
 from slicewise.spark.rows import KEY, RowRunner
 from slicewise.spark.source import TIME, Source, column
-from slicewise.windows import Session, Sliding
+from slicewise.windows import Sliding
 from slicewise.workload import Workload
 
 __all__ = ["run_batch"]
@@ -142,9 +142,8 @@ def _instant(at: Expression, schema: ResultSchema) -> Expression:
 
 def _by_rows(source: Source) -> DataFrame:
     workload = _complete(source.workload, keys=(KEY,))
-    schema = plan_for(source.workload, source.types, time_type=source.time_type).schema
-    spans = not all(is_periodic(q.window) or isinstance(q.window, Session) for q in workload.queries)
-    output = Output(schema, spans)
+    plan = plan_for(source.workload, source.types, time_type=source.time_type)
+    output = Output(plan.schema, spans=bool(plan.context))
     rows = source.projected().where(F.col(TIME).isNotNull())
     rows = rows.repartition(*source.key_names) if source.key_names else rows.repartition(1)
     rows = rows.sortWithinPartitions(*source.key_names, *in_order(source))

@@ -7,7 +7,7 @@ and not the results, of which there may be far more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from slicewise.spark.output import Output
 from slicewise.spark.partials import Reader
 from slicewise.spark.source import key_name
 
-__all__ = ["Composer", "Numbers", "number_keys", "sent"]
+__all__ = ["Composer", "Numbers", "number_keys", "sent", "tables_of"]
 
 #: How many slices are composed at once, if no key has more; the second where each of them lies in many windows.
 LARGE_CHUNK, SMALL_CHUNK = 500_000, 20_000
@@ -129,6 +129,21 @@ def _codes(key: pa.Array) -> np.ndarray:
         values[np.isnan(values)] = np.nan
         key = pa.array(values.view(f"i{values.itemsize}"), mask=key.is_null().to_numpy(zero_copy_only=False))
     return key.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def tables_of(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
+    """Batches put together until there are at least ``size`` rows; those without rows are passed over."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if rows >= size:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def _chunk_size(plan: Plan) -> int:

@@ -163,7 +163,7 @@ def _double_cell(value: Column, windows: Sequence[Sliding]) -> Column:
 
 
 def _last_tick(value: Column, step: float, offset: float, length: float) -> Column:
-    """As :func:`slicewise.slicing.vectors.last_tick`, with the same rounding."""
+    """As :func:`slicewise.slicing.measures.last_tick`, with the same rounding."""
 
     def tick(k: Column) -> Column:
         return k * F.lit(float(step)) + F.lit(float(offset)) + F.lit(float(length))

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from slicewise.results import Results
 from slicewise.slicing.operator import Operator
-from slicewise.spark.composing import number_keys, sent
+from slicewise.spark.composing import number_keys, sent, tables_of
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.types import read
@@ -46,7 +46,7 @@ class RowRunner:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         going = _Going(self)
-        for table in _chunks(batches):
+        for table in tables_of(batches, CHUNK):
             yield from going.take(table)
         yield from going.finish()
 
@@ -116,16 +116,3 @@ class _Going:
     def _sent(self, results: Results) -> Iterator[pa.RecordBatch]:
         for block in results.blocks:
             yield from sent(block, self.keys, self.runner.output)
-
-
-def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches put together until there are enough rows."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        if batch.num_rows:
-            waiting.append(batch)
-        if sum(b.num_rows for b in waiting) >= CHUNK:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.Table.from_batches(waiting)

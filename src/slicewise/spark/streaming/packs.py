@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from slicewise.slicing.cutting import cut_stream
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.periodic import PeriodicWindows
 from slicewise.slicing.slices import Slices
-from slicewise.spark.composing import number_keys
+from slicewise.spark.composing import number_keys, tables_of
 from slicewise.spark.source import TIME, key_name, value_name
+from slicewise.spark.types import arrow_type
 
 __all__ = ["PACK", "ROW", "SHARD", "Packer", "from_ipc", "read_rows", "read_slices", "to_ipc"]
 
@@ -42,16 +43,7 @@ PACK = T.StructType(
         T.StructField("content", T.BinaryType()),
     ]
 )
-_ARROW = pa.schema(
-    [
-        ("shard", pa.int32()),
-        ("partition", pa.int32()),
-        ("latest", pa.int64()),
-        ("rows", pa.int64()),
-        ("bad", pa.int64()),
-        ("content", pa.binary()),
-    ]
-)
+_ARROW = pa.schema([(f.name, arrow_type(f.dataType, f.name)) for f in PACK])
 #: How many rows are sliced at once.
 CHUNK = 1_000_000
 
@@ -62,12 +54,12 @@ class _Load:
 
     rows: int = 0
     bad: int = 0
-    sliced: list[dict[str, Any]] | None = None
-    tables: list[pa.Table] | None = None
-    late: list[pa.Table] | None = None
+    sliced: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[pa.Table] = field(default_factory=list)
+    late: list[pa.Table] = field(default_factory=list)
 
     def content(self) -> bytes:
-        found = {"slices": self.sliced or [], "rows": _many(self.tables), "late": _many(self.late)}
+        found = {"slices": self.sliced, "rows": _many(self.tables), "late": _many(self.late)}
         return pickle.dumps(found, protocol=5)
 
 
@@ -95,12 +87,12 @@ class Packer:
     bad: str | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        loads = [_Load(sliced=[], tables=[], late=[]) for _ in self.shards]
+        loads = [_Load() for _ in self.shards]
         latest: int | None = None
         plan = self.make_plan()
         edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
         some = False
-        for table in _chunks(batches):
+        for table in tables_of(batches, CHUNK):
             some = True
             table = self._without_bad(table, loads)
             if not table.num_rows:
@@ -140,7 +132,7 @@ class Packer:
             mine = rows.filter(pa.array(shard == at))
             loads[at].bad += mine.num_rows
             if ROW in table.column_names:
-                loads[at].late.append(mine)  # type: ignore[union-attr]
+                loads[at].late.append(mine)
         return table.filter(times.is_valid())
 
     def _slice(self, table: pa.Table, times: np.ndarray, plan: Plan, edges: Edges, loads: list[_Load]) -> None:
@@ -157,7 +149,7 @@ class Packer:
                 own = [key.take(pa.array(firsts[used])) for key in keys]
                 load = loads[at]
                 load.rows += int(mine.rows.sum())
-                load.sliced.append(_slices_to_data(mine, local, own, len(used)))  # type: ignore[union-attr]
+                load.sliced.append(_slices_to_data(mine, local, own, len(used)))
 
     def _pick(self, table: pa.Table, times: np.ndarray, plan: Plan, edges: Edges, loads: list[_Load]) -> None:
         shard = table.column(SHARD).to_numpy()
@@ -165,7 +157,7 @@ class Packer:
         for at in np.unique(shard).tolist():
             mine = kept.filter(pa.array(shard == at)) if len(loads) > 1 else kept
             loads[at].rows += mine.num_rows
-            loads[at].tables.append(mine)  # type: ignore[union-attr]
+            loads[at].tables.append(mine)
 
 
 _COLUMNS = [f.name for f in fields(Slices) if f.name not in ("parts", "key", "fresh", "closed")]
@@ -205,18 +197,5 @@ def from_ipc(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
 
 
-def _many(tables: list[pa.Table] | None) -> bytes:
+def _many(tables: list[pa.Table]) -> bytes:
     return to_ipc(pa.concat_tables(tables)) if tables else b""
-
-
-def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= CHUNK:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
-    if rows:
-        yield pa.Table.from_batches(waiting)

@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 from slicewise.amounts import TIME as EVENT_TIME
 from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
-from slicewise.plan.plan import Plan, is_periodic, plan_for
+from slicewise.plan.plan import Plan, plan_for
 from slicewise.slicing.snapshots import describe, fingerprint
 from slicewise.spark.output import Output, check_known_types
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer, from_ipc
 from slicewise.spark.streaming.processor import REPORT, ShardJob, ShardProcessor
 from slicewise.spark.streaming.shards import shard_ids
-from slicewise.windows import Session
+from slicewise.spark.types import arrow_type
 from slicewise.workload import Workload
 
 __all__ = ["StreamOptions", "run_stream"]
@@ -91,13 +91,10 @@ def _row(source: Source) -> F.Column:
 
 def _job(source: Source, plan: Plan, options: StreamOptions, partitions: int) -> ShardJob:
     workload = source.workload
-    spans = not all(is_periodic(q.window) or isinstance(q.window, Session) for q in workload.queries)
     late = None
     if options.late == "collect":
-        from slicewise.spark.types import arrow_type
-
         late = arrow_type(source.frame.select(_row(source)).schema[0].dataType, ROW)
-    output = Output(plan.schema, spans, marks=True, late=late)
+    output = Output(plan.schema, spans=bool(plan.context), marks=True, late=late)
     reach = _reach(workload)
     kept = reach + workload.lateness + workload.watermark
     return ShardJob(
