@@ -29,7 +29,7 @@ check: lint ## Format, lint, types and the quick tests, without a JVM: under a m
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow"
 
 test: lint ## Format, lint, types and all tests
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile -q
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
 
 demo: $(STAMP) ## Run a football match as a Spark stream: six queries at once, a table, a chart
 	$(BIN)/slicewise demo --folder build/demo
