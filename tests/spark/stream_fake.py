@@ -27,9 +27,11 @@ from slicewise.slicing.periodic import NEVER
 from slicewise.spark.output import LATE, LATE_CHANGE
 from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.streaming import processor
-from slicewise.spark.streaming.packs import ROW, SHARD, Packer, from_ipc
+from slicewise.spark.streaming.packs import ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import HEAD, ShardProcessor
+from slicewise.spark.streaming.reports import report_type
 from slicewise.spark.streaming.stream import StreamOptions, _can_slice, _job
+from slicewise.spark.types import arrow_type
 from tests.slicing.running import TYPES
 
 #: Rows of a micro-batch, by partition.
@@ -115,7 +117,7 @@ class FakeHandle:
 
     @property
     def size(self) -> int:
-        return sum(len(value[0]) for value in self.map.data.values())
+        return sum(len(value[0]) + len(value[1] or "") for value in self.map.data.values())
 
 
 class Workers:
@@ -166,7 +168,7 @@ class FakeStream:
         self.workers = workers or Workers()
         self.handles = handles or {shard: FakeHandle() for shard in self.shards}
         self.late: list[dict] = []
-        self.reports: list[Row] = []
+        self.told: list[SimpleNamespace] = []
         self.now = 1_000_000
 
     def again(self, workload: sw.Workload | None = None, **changes: Any) -> FakeStream:
@@ -220,7 +222,7 @@ class FakeStream:
         for handle in self.handles.values():
             handle.commit()
         self.late += late
-        self.reports += reports
+        self.told += [SimpleNamespace(**report.told) for report in reports if report.told is not None]
         return found
 
     def _rows_in(self, packs: list[Row], mine: ShardProcessor, shard: int) -> Iterator[Row]:
@@ -248,10 +250,12 @@ class FakeStream:
     # What came out
 
     def _results(self, report: Row, late: list[dict]) -> list[Result]:
-        if report.results is None:
-            return []
+        # As Spark does it: what Python returned becomes an Arrow array of the type that was promised.
+        sent = pa.array([report.asDict(True)], arrow_type(report_type(self.job.output), "report"))
+        columns = dict(zip(self.job.output.arrow().names, sent.field("results").flatten(), strict=True))
+        table = pa.table({name: column.flatten() for name, column in columns.items()})
         found = []
-        for row in from_ipc(report.results).to_pylist():
+        for row in table.to_pylist():
             if row["change"] == LATE_CHANGE:
                 late.append(row[LATE])
             else:
@@ -272,7 +276,7 @@ class FakeStream:
     def heads(self) -> list[dict]:
         """What the heads of the shards say."""
         found = [h.map.getValue((HEAD,)) for h in self.handles.values()]
-        return [json.loads(head[0]) for head in found if head is not None]
+        return [json.loads(head[1]) for head in found if head is not None]
 
     @property
     def size(self) -> int:

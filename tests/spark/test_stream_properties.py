@@ -44,10 +44,10 @@ def test_every_micro_batch_gives_the_results_of_operator_and_oracle(workload, ba
     assert_same(found, by_definition)
     true, expected = (fold(r for batch in results for r in batch) for results in (found, by_definition))
     assert true.keys() == expected.keys()
-    assert sum(r.late for r in stream.reports) == len(oracle.late())
+    assert sum(r.late for r in stream.told) == len(oracle.late())
     came = Counter(row["t"] is not None for row in rows_of(batches))
-    assert sum(r.rows for r in stream.reports) == came[True]
-    assert sum(r.bad for r in stream.reports) == came[False]
+    assert sum(r.rows for r in stream.told) == came[True]
+    assert sum(r.bad for r in stream.told) == came[False]
 
 
 @some
@@ -57,7 +57,7 @@ def test_with_emit_changes_every_micro_batch_reports_what_it_changed(workload, b
     oracle = Oracle(stream.job.running)
     found = run(stream, batches)
     assert_same(found, run(Reference(oracle, workload, stream.job.ahead), batches))
-    assert sum(r.late for r in stream.reports) == len(oracle.late())
+    assert sum(r.late for r in stream.told) == len(oracle.late())
 
 
 @some
@@ -187,12 +187,12 @@ def test_the_report_of_a_micro_batch_says_where_the_stream_stands(workload, batc
     stream = FakeStream(workload, shards=2)
     latest = -NEVER
     for batch in batches:
-        done = len(stream.reports)
+        done = len(stream.told)
         stream.batch(batch)
         latest = max([latest, *(row["t"] for row in rows_of([batch]))])
-        for report in stream.reports[done:]:
+        for report in stream.told[done:]:
             assert report.watermark == latest - workload.watermark
     for head in stream.heads():
         assert head["watermark"] == latest - workload.watermark
     keys = {tuple(row[k] for k in workload.keys) for row in rows_of(batches)}
-    assert sum(report.keys for report in stream.reports[-2:]) == (len(keys) if stream.reports else 0)
+    assert sum(report.keys for report in stream.told[-2:]) == (len(keys) if stream.told else 0)

@@ -219,8 +219,8 @@ def test_a_state_of_a_newer_format_is_refused():
     stream = fake(SUMS)
     run_for(stream, 2)
     for handle in stream.handles.values():
-        head = json.loads(handle.map.data[HEAD,][0])
-        handle.map.data[HEAD,] = (json.dumps({**head, "format": processor.FORMAT + 1}).encode(),)
+        rest, said = handle.map.data[HEAD,]
+        handle.map.data[HEAD,] = (rest, json.dumps({**json.loads(said), "format": processor.FORMAT + 1}))
         handle.commit()
     with pytest.raises(StateError, match="checkpoint has format 2, and this version reads up to 1; upgrade slicewise"):
         stream.batch([rows([99])])
@@ -239,7 +239,7 @@ def test_waiting_longer_or_shorter_is_no_other_workload():
             assert len(seen) == len(set(seen)), "a revision was reported twice"
             inserted = {(r.key, r.start) for results in found for r in results if r.change == "insert"}
             assert all(place[:2] in inserted for place in seen)
-            assert sum(report.late for report in stream.reports) == 2
+            assert sum(report.late for report in stream.told) == 2
             last = {(r.key, r.start): r.values["n"] for results in found for r in results}
             assert all(n == 10 for (_, start), n in last.items() if 0 <= start <= 200), (emit, wait)
 
@@ -271,10 +271,10 @@ def test_when_nothing_comes_the_watermark_follows_the_clock_and_stops_when_all_i
     found = stream.tick(1_000)
     assert {(r.key, r.start) for r in found} == {(("a",), 0), (("b",), 10 * second)}
     # 12 s was the latest event time when 30 s of silence began: the watermark is at 12 + 30 - 5.
-    assert {report.watermark for report in stream.reports[-2:]} == {37 * second}
+    assert {report.watermark for report in stream.told[-2:]} == {37 * second}
     # A row behind the clock is as late as the watermark says.
     assert stream.batch([[{"t": 13 * second, "k": "b", "v": 1}, {"t": 36 * second, "k": "b", "v": 1}]]) == []
-    assert sum(report.late for report in stream.reports) == 1
+    assert sum(report.late for report in stream.told) == 1
     found = [r for _ in range(10) for r in stream.tick(30_000)]
     assert [(r.key, r.start) for r in found] == [(("b",), 30 * second)]
     assert not any(handle.timers for handle in stream.handles.values())
@@ -287,7 +287,7 @@ def test_a_stream_that_is_not_idle_does_not_look_at_the_clock():
         stream.now += 29_000
         assert stream.tick(0) == []
         stream.batch([rows([n * second, n * second + 1])])
-    assert {report.watermark for report in stream.reports[-3:]} == {4 * second + 1}
+    assert {report.watermark for report in stream.told[-3:]} == {4 * second + 1}
 
 
 def test_with_changes_the_operator_reports_the_same():

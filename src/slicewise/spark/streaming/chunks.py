@@ -24,8 +24,11 @@ Directory = dict[str, str]
 _TIMES = {"slices": "first", "tuples": "time"}
 
 
-def split(snapshot: Mapping[str, Any], width: int) -> dict[str, bytes]:
-    """A snapshot of a shard as named chunks; slices are put together by ``width`` of event time."""
+def split(snapshot: Mapping[str, Any], width: int) -> tuple[bytes, dict[str, bytes]]:
+    """A snapshot of a shard as named chunks, and what changes every time anyway.
+
+    Slices are put together by ``width`` of event time.
+    """
     rest = dict(snapshot)
     chunks: dict[str, bytes] = {}
     keys = rest.pop("keys", [])
@@ -42,13 +45,13 @@ def split(snapshot: Mapping[str, Any], width: int) -> dict[str, bytes]:
             chunks[f"{name} {at}"] = _dump(_map(data, partial(_take, mine)))
     for number, track in enumerate(rest.pop("tracks", ())):
         chunks[f"track {number}"] = _dump(track)
-    return {"rest": _dump(rest), **chunks}
+    return _dump(rest), chunks
 
 
-def join(chunks: Mapping[str, bytes]) -> dict[str, Any]:
+def join(rest: bytes, chunks: Mapping[str, bytes]) -> dict[str, Any]:
     """The snapshot that was split into these chunks."""
     loaded = {name: pickle.loads(data) for name, data in chunks.items()}
-    snapshot = loaded.pop("rest")
+    snapshot = pickle.loads(rest)
     if "workload" in snapshot and "types" not in snapshot:
         return snapshot
     snapshot["keys"] = [key for name in _numbered(loaded, "keys") for key in loaded[name]]

@@ -76,7 +76,7 @@ def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
     session = session or local_session()
     chunks = _chunks(checkpoint, session)
     sizes = chunks.agg(F.sum(F.length("data"))).first()
-    heads = [json.loads(row.data) for row in chunks.where(F.col("name") == HEAD).collect()]
+    heads = [json.loads(row.said) for row in chunks.where(F.col("name") == HEAD).collect()]
     if not heads:
         raise StateError(f"the checkpoint {checkpoint} holds no state yet; no rows have come")
     return _summed(heads, int(sizes[0] or 0) if sizes else 0)
@@ -85,7 +85,7 @@ def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
 def _chunks(checkpoint: str, session: SparkSession) -> DataFrame:
     try:
         state = session.read.format("statestore").option("stateVarName", CHUNKS_STATE).load(checkpoint)
-        return state.select(F.col("user_map_key.name").alias("name"), F.col("user_map_value.data").alias("data"))
+        return state.select(F.col("user_map_key.name"), F.col("user_map_value.data"), F.col("user_map_value.said"))
     except PySparkException as error:
         reason = str(error).splitlines()[0]
         raise StateError(f"{checkpoint} is no checkpoint of a slicewise stream that has run: {reason}") from error

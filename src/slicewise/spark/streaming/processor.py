@@ -27,26 +27,18 @@ from slicewise.slicing.shard import Shard
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.streaming.chunks import digest, join, split
-from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices, to_ipc
+from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices
+from slicewise.spark.streaming.reports import reports
 from slicewise.workload import Workload
 
-__all__ = ["CHUNKS_STATE", "HEAD", "REPORT", "ShardJob", "ShardProcessor"]
+__all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor"]
 
-#: What a shard sends per micro-batch: its results, and how it is.
-REPORT = T.StructType(
-    [
-        T.StructField("results", T.BinaryType()),
-        T.StructField("rows", T.LongType()),
-        T.StructField("late", T.LongType()),
-        T.StructField("bad", T.LongType()),
-        T.StructField("keys", T.LongType()),
-        T.StructField("slices", T.LongType()),
-        T.StructField("watermark", T.LongType()),
-    ]
-)
-#: The state variable that holds the chunks.
+#: The state variable that holds the chunks, by name. As types and not as text, which Spark would have to be asked to
+#: read in every micro-batch, once for each time it is said.
 CHUNKS_STATE = "chunks"
-#: The first chunk, in JSON: which others there are, and what of the state is not the engine's.
+_NAME = T.StructType([T.StructField("name", T.StringType())])
+_CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("said", T.StringType())])
+#: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
 HEAD = "head"
 FORMAT = 1
 #: Decoded shards of this worker, by the run they belong to and the version of their state.
@@ -119,7 +111,7 @@ class ShardProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before anything else."""
         self.handle = handle
-        self.chunks = handle.getMapState(CHUNKS_STATE, "name string", "data binary")
+        self.chunks = handle.getMapState(CHUNKS_STATE, _NAME, _CHUNK)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
         """Called by Spark with the packs of one shard."""
@@ -166,16 +158,18 @@ class ShardProcessor(StatefulProcessor):
     def _load(self) -> tuple[dict[str, Any], Shard]:
         """The shard as it was after the last micro-batch: decoded already, or from its chunks."""
         job = self.job
-        found = self._chunk(HEAD)
-        if not found:
+        found = self.chunks.getValue((HEAD,))
+        if found is None:
             head: dict[str, Any] = {"latest": -NEVER, "arrived": 0, "version": None, "directory": {}}
             return head, Shard(job.running, job.types, job.time_type)
-        head = json.loads(found)
+        rest, said = found
+        head = json.loads(said)
         _check(head, job)
         shard = _DECODED.pop((job.run, head["version"]), None)
         if shard is None:
             shard = Shard(job.running, job.types, job.time_type)
-            shard.restore(_continued(join({name: self._chunk(name) for name in head["directory"]}), head, job))
+            chunks = {name: self._chunk(name) for name in head["directory"]}
+            shard.restore(_continued(join(rest, chunks), head, job))
             if job.ahead and head["latest"] > -NEVER:
                 had = head["queries"]
                 shard.begin([q.name for q in job.workload.queries if had.get(q.name) != repr(q)], head["latest"] + 1)
@@ -196,34 +190,27 @@ class ShardProcessor(StatefulProcessor):
     ) -> Generator[Row, None, dict[str, Any]]:
         """Send results, keep the state; what its head says."""
         batches = _batches(shard, results, late, self.job)
-        sent = to_ipc(pa.Table.from_batches(batches)) if batches else None
         told = self._save(head, shard)
-        yield Row(
-            results=sent,
-            rows=shard._rows - before[0],
-            late=shard._late_rows - before[1],
-            bad=bad,
-            keys=told["counts"]["keys"],
-            slices=told["counts"]["slices"],
-            watermark=told["watermark"],
-        )
+        came = {"rows": shard._rows - before[0], "late": shard._late_rows - before[1], "bad": bad}
+        kept = {"keys": told["counts"]["keys"], "slices": told["counts"]["slices"], "watermark": told["watermark"]}
+        yield from reports(came | kept, batches)
         return told
 
     def _save(self, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
         """Write what changed; what the head says now."""
         old: dict[str, str] = head["directory"]
         snapshot = shard.snapshot()
-        chunks = split(snapshot, self.job.width)
+        rest, chunks = split(snapshot, self.job.width)
         directory = {name: digest(data) for name, data in chunks.items()}
         for name, data in chunks.items():
             if old.get(name) != directory[name]:
-                self.chunks.updateValue((name,), (data,))
+                self.chunks.updateValue((name,), (data, None))
         for name in old.keys() - directory.keys():
             self.chunks.removeKey((name,))
         version = uuid.uuid4().hex
         told = _told(shard, snapshot, self.job)
         head = {**head, "format": FORMAT, "version": version, "directory": directory, **told}
-        self.chunks.updateValue((HEAD,), (json.dumps(head).encode(),))
+        self.chunks.updateValue((HEAD,), (rest, json.dumps(head)))
         if not os.environ.get("SLICEWISE_NO_CACHE"):
             _DECODED[self.job.run, version] = shard
             while len(_DECODED) > MOST_DECODED:

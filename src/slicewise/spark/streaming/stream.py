@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,8 +16,9 @@ from slicewise.plan.plan import Plan, plan_for
 from slicewise.slicing.snapshots import describe, fingerprint
 from slicewise.spark.output import Output, check_known_types
 from slicewise.spark.source import Source, column
-from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer, from_ipc
-from slicewise.spark.streaming.processor import REPORT, ShardJob, ShardProcessor
+from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer
+from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
+from slicewise.spark.streaming.reports import TOLD, report_type, results_in
 from slicewise.spark.streaming.shards import shard_ids
 from slicewise.spark.types import arrow_type
 from slicewise.workload import Workload
@@ -56,21 +56,14 @@ def run_stream(source: Source, options: StreamOptions) -> DataFrame:
     packs = rows.mapInArrow(packer.__call__, PACK)
     job = _job(source, plan, options, partitions)
     mode = "none" if job.idle is None else "ProcessingTime"
-    reports = packs.groupBy(SHARD).transformWithState(ShardProcessor(job), REPORT, "append", mode)
+    reports = packs.groupBy(SHARD).transformWithState(ShardProcessor(job), report_type(job.output), "append", mode)
     name = f"slicewise {fingerprint(describe(workload, False))}"
-    told = [F.sum(c).alias(c) for c in ("rows", "late", "bad", "keys", "slices")]
-    watermark = F.max("watermark")
+    told = [F.sum(f"told.{c}").alias(c) for c in TOLD.names if c != "watermark"]
+    watermark = F.max("told.watermark")
     if pa.types.is_timestamp(source.time_type):
         watermark = F.timestamp_micros(watermark)
     reports = reports.observe(name, *told, watermark.alias("watermark"))
-    return job.output.shown(reports.select("results").mapInArrow(_unpacked, job.output.spark()))
-
-
-def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for packed in batch.column(0):
-            if packed.is_valid:
-                yield from from_ipc(packed.as_py()).to_batches()
+    return job.output.shown(results_in(reports, job.output))
 
 
 def _can_slice(plan: Plan) -> bool:

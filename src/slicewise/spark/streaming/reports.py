@@ -1,0 +1,63 @@
+"""Reports: what a shard sends per micro-batch, in few and wide rows: its results, and how it is.
+
+Spark converts what stateful Python code returns row by row. A report therefore holds each column of results as one
+array, which is copied as a whole, and the JVM makes rows of them: another stage of Python would cost more than all the
+rest of a small micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from slicewise.spark.output import Output
+
+__all__ = ["TOLD", "report_type", "reports", "results_in"]
+
+#: How a shard is: what came in this micro-batch, and what it keeps. Once per shard and micro-batch.
+TOLD = T.StructType(
+    [T.StructField(name, T.LongType()) for name in ("rows", "late", "bad", "keys", "slices", "watermark")]
+)
+#: How many results are in a report at most.
+MOST = 200_000
+
+
+def report_type(output: Output) -> T.StructType:
+    """A report on results of this kind."""
+    results = [T.StructField(f.name, T.ArrayType(f.dataType)) for f in output.spark()]
+    return T.StructType([T.StructField("told", TOLD), T.StructField("results", T.StructType(results))])
+
+
+def reports(told: Mapping[str, int | None], results: Sequence[pa.RecordBatch]) -> Iterator[Row]:
+    """What was told and these results, as reports; the results may be empty, one report there always is."""
+    table = pa.Table.from_batches(results) if results else None
+    for at in range(0, max(table.num_rows, 1) if table is not None else 1, MOST):
+        part = None
+        if table is not None:
+            columns = zip(table.column_names, table.slice(at, MOST).columns, strict=True)
+            part = {name: _listed(column.combine_chunks()) for name, column in columns}
+        yield Row(told=None if at else dict(told), results=part)
+
+
+def results_in(received: DataFrame, output: Output) -> DataFrame:
+    """The results as rows, in the columns that Python sends."""
+    columns = [F.col(f"results.{name}") for name in output.arrow().names]
+    rows = received.select(F.inline(F.arrays_zip(*columns)))
+    return rows.toDF(*output.arrow().names)
+
+
+def _listed(array: pa.Array) -> Any:
+    """An array as a value of a list column: as one of NumPy, where Arrow takes that without a look at its items."""
+    type_ = array.type
+    if not array.null_count:
+        if pa.types.is_integer(type_) or pa.types.is_floating(type_):
+            return array.to_numpy()
+        if pa.types.is_timestamp(type_) and type_.unit == "us":
+            return array.cast(pa.int64()).to_numpy().view("M8[us]")
+    return np.fromiter(array.to_pylist(), object, len(array))
