@@ -291,7 +291,11 @@ class Bench:
 
     def __init__(self, args: argparse.Namespace, folder: Path) -> None:
         self.args, self.folder = args, folder
-        conf = {"spark.sql.streaming.numRecentProgressUpdates": "1000", "spark.driver.memory": "6g"}
+        conf = {
+            "spark.sql.streaming.numRecentProgressUpdates": "1000",
+            "spark.driver.memory": "6g",
+            "spark.python.unix.domain.socket.enabled": "true",  # as docs/cluster.md advises
+        }
         self.session = local_session("spark_streaming", conf=conf)
         self.lines: list[Line] = []
 

@@ -34,9 +34,8 @@ def local_session(
 ) -> SparkSession:
     """A SparkSession on this machine, set up for slicewise.
 
-    Workers run this very Python and are spoken to without detours, state is kept in RocksDB, there are as many shuffle
-    partitions as cores, and logs are quiet. If there is a session already, that one is given back as it is: what its
-    owner configured is never touched.
+    Workers run this very Python, state is kept in RocksDB, there are as many shuffle partitions as cores, and logs are
+    quiet. If there is a session already, that one is given back as it is: what its owner configured is never touched.
 
     Parameters
     ----------
@@ -62,8 +61,6 @@ def local_session(
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         # With any other limit Spark measures the whole batch after every row that it adds.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-        # A call of Python takes about 20 ms, and three times that through TCP.
-        "spark.python.unix.domain.socket.enabled": "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()}",
