@@ -75,6 +75,20 @@ def test_a_late_row_rewrites_its_own_chunk():
     assert sum(times for name, times in written.items() if name.startswith("slices")) == 1
 
 
+def test_after_a_restart_with_another_aggregate_all_slices_are_written():
+    """Nothing else touches the old ones, and another restart must be able to read them."""
+    one = BASE.query("long", sw.sliding(2000, every=10), s=sw.sum("v"))
+    two = one.query("highest", sw.sliding(2000, every=10), m=sw.max("v"))
+    batches = [[rows(range(n * 50, n * 50 + 50))] for n in range(63)]
+    undisturbed = [r for batch in map(fake(one, shards=1).batch, batches) for r in batch]
+    stream, found = fake(one, shards=1), []
+    for n, batch in enumerate(batches):
+        if n in (60, 61, 62):
+            stream = stream.again({60: two, 61: two, 62: one}[n], workers=Workers(1), types=TYPES)
+        found += stream.batch(batch)
+    assert_same([[r for r in found if r.query == "long"]], [undisturbed])
+
+
 @pytest.mark.parametrize("workload", [SUMS, ORDERED, MIXED], ids=["slices", "rows", "mixed"])
 def test_windows_that_are_done_leave_the_state(workload):
     stream = fake(workload, shards=2)

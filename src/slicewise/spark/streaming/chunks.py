@@ -14,38 +14,69 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Directory", "digest", "join", "split"]
+__all__ = ["Directory", "join", "split"]
 
 #: How many keys share a chunk.
 KEYS = 4096
 
+_ODD, _LOW = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF)
+
+#: For each chunk, by name, the digest of what it holds.
 Directory = dict[str, str]
 #: What is cut by event time, and the array that tells it.
 _TIMES = {"slices": "first", "tuples": "time"}
+#: What tells one state of a slice from another. Rows are added to slices and never taken out: as long as there are as
+#: many, what was computed from them is the same.
+_TOLD_BY = ("key", "first", "last", "rows", "closed")
 
 
-def split(snapshot: Mapping[str, Any], width: int) -> tuple[bytes, dict[str, bytes]]:
-    """A snapshot of a shard as named chunks, and what changes every time anyway.
+def split(
+    snapshot: Mapping[str, Any], width: int, known: Mapping[str, str]
+) -> tuple[bytes, dict[str, bytes], Directory]:
+    """A snapshot of a shard: what changes every time anyway, the chunks that changed, and the directory of all.
 
-    Slices are put together by ``width`` of event time.
+    Slices are put together by ``width`` of event time; ``known`` is the directory of what was written before.
     """
     rest = dict(snapshot)
-    chunks: dict[str, bytes] = {}
+    changes = _Changes(known)
     keys = rest.pop("keys", [])
     for at in range(0, len(keys), KEYS):
-        chunks[f"keys {at // KEYS}"] = _dump(keys[at : at + KEYS])
-    for name, time in _TIMES.items():
-        data = rest.pop(name, None)
+        changes.add(f"keys {at // KEYS}", keys[at : at + KEYS])
+    for number, track in enumerate(rest.pop("tracks", ())):
+        changes.add(f"track {number}", track)
+    for kind, time in _TIMES.items():
+        data = rest.pop(kind, None)
         if data is None:
             continue
-        rest[f"{name} types"] = _map(data, partial(_take, slice(0)))
-        bucket = data[time] // width
-        for at in np.unique(bucket).tolist():
-            mine = np.flatnonzero(bucket == at)
-            chunks[f"{name} {at}"] = _dump(_map(data, partial(_take, mine)))
-    for number, track in enumerate(rest.pop("tracks", ())):
-        chunks[f"track {number}"] = _dump(track)
-    return _dump(rest), chunks
+        empty = rest[f"{kind} types"] = _map(data, partial(_take, slice(0)))
+        numbers, bucket = np.unique(data[time] // width, return_inverse=True)
+        digests: list[str | None] = [None] * len(numbers)
+        if kind == "slices":
+            # With partials of other aggregates they are other slices.
+            aggregates = digest(_dump([rest["labels"], empty]))
+            digests = [f"{aggregates} {told}" for told in _digests(data, bucket, len(numbers))]
+        for i, number in enumerate(numbers.tolist()):
+            changes.add(f"{kind} {number}", partial(_part, data, bucket, i), digests[i])
+    return _dump(rest), changes.chunks, changes.directory
+
+
+class _Changes:
+    """Which of some chunks are not as they were."""
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self.known = known
+        self.chunks: dict[str, bytes] = {}
+        self.directory: Directory = {}
+
+    def add(self, name: str, data: Any, told: str | None = None) -> None:
+        """One more chunk, or a function that makes it; without a digest, what it holds is looked at."""
+        dumped = None
+        if told is None:
+            dumped = _dump(data() if callable(data) else data)
+            told = digest(dumped)
+        self.directory[name] = told
+        if self.known.get(name) != told:
+            self.chunks[name] = dumped if dumped is not None else _dump(data())
 
 
 def join(rest: bytes, chunks: Mapping[str, bytes]) -> dict[str, Any]:
@@ -70,12 +101,28 @@ def digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
+def _digests(slices: Mapping[str, np.ndarray], bucket: np.ndarray, count: int) -> list[str]:
+    """For each bucket, a digest of its slices, whatever their order; found without a copy of any of them."""
+    mixed = np.zeros(len(bucket), np.uint64)
+    for name in _TOLD_BY:
+        mixed = (mixed ^ slices[name].view(np.uint64)) * _ODD
+        mixed ^= mixed >> np.uint64(29)
+    # Sums of 32 bits each are exact in floats, as long as there are fewer than two million slices in a bucket.
+    halves = [np.bincount(bucket, half, count).astype(np.int64) for half in (mixed >> np.uint64(32), mixed & _LOW)]
+    each = np.bincount(bucket, minlength=count)
+    return [f"{n:x}.{high:x}.{low:x}" for n, high, low in zip(each, *halves, strict=True)]
+
+
 def _numbered(chunks: Mapping[str, Any], kind: str) -> list[str]:
     return sorted((n for n in chunks if n.split()[0] == kind), key=lambda name: int(name.split()[1]))
 
 
 def _dump(data: Any) -> bytes:
     return pickle.dumps(data, protocol=5)
+
+
+def _part(data: Any, bucket: np.ndarray, number: int) -> Any:
+    return _map(data, partial(_take, np.flatnonzero(bucket == number)))
 
 
 def _take(index: Any, array: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.shard import Shard
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
-from slicewise.spark.streaming.chunks import digest, join, split
+from slicewise.spark.streaming.chunks import join, split
 from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices
 from slicewise.spark.streaming.reports import reports
 from slicewise.workload import Workload
@@ -200,11 +200,9 @@ class ShardProcessor(StatefulProcessor):
         """Write what changed; what the head says now."""
         old: dict[str, str] = head["directory"]
         snapshot = shard.snapshot()
-        rest, chunks = split(snapshot, self.job.width)
-        directory = {name: digest(data) for name, data in chunks.items()}
+        rest, chunks, directory = split(snapshot, self.job.width, old)
         for name, data in chunks.items():
-            if old.get(name) != directory[name]:
-                self.chunks.updateValue((name,), (data, None))
+            self.chunks.updateValue((name,), (data, None))
         for name in old.keys() - directory.keys():
             self.chunks.removeKey((name,))
         version = uuid.uuid4().hex
