@@ -188,10 +188,10 @@ class Workload:
             What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
             keys that slices are about as many as rows, and slower where few keys have most of the rows.
         """
+        from slicewise.spark.options import RunOptions
         from slicewise.spark.running import run
-        from slicewise.spark.streaming.stream import StreamOptions
 
-        return run(self, df, StreamOptions(late, emit, idle, bad, shuffle))
+        return run(self, df, RunOptions(late, emit, idle, bad, shuffle))
 
     def operator(
         self, *, ordered: bool = False, store: str | None = None, types: Any = None, max_slice: int | None = None

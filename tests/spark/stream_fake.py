@@ -24,13 +24,14 @@ import slicewise as sw
 from slicewise.plan.plan import plan_for
 from slicewise.results import CHANGES, Result
 from slicewise.slicing.periodic import NEVER
+from slicewise.spark.options import RunOptions
 from slicewise.spark.output import LATE, LATE_CHANGE
 from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.streaming import processor
 from slicewise.spark.streaming.packs import ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import HEAD, ShardProcessor
 from slicewise.spark.streaming.reports import report_type
-from slicewise.spark.streaming.stream import StreamOptions, _can_slice, _job
+from slicewise.spark.streaming.stream import _can_slice, _job
 from slicewise.spark.types import arrow_type
 from tests.slicing.running import TYPES
 
@@ -160,7 +161,7 @@ class FakeStream:
         make_plan = partial(plan_for, workload, self.types, time_type=pa.int64())
         plan = make_plan()
         source = Source(workload, None, self.types, pa.int64(), frozenset())  # type: ignore[arg-type]
-        job = _job(source, plan, StreamOptions(bad=bad, **options), shards)
+        job = _job(source, plan, RunOptions(bad=bad, **options), shards)
         self.job = replace(job, output=replace(job.output, late=self.row_type)) if late else job
         self.packer = Packer(
             make_plan, self.shards, slices=_can_slice(plan) and late is None, keys=len(workload.keys), bad=bad

@@ -23,7 +23,7 @@ from tests.spark.stream_job import SINKS, WORKLOAD
 from tests.spark.stream_running import Folder, plain, table_of
 
 #: Each of them ends two streams, one per sink. SLICEWISE_KILLS=100 for those who have an hour.
-KILLS = int(os.environ.get("SLICEWISE_KILLS", "10"))
+KILLS = int(os.environ.get("SLICEWISE_KILLS", "20"))
 ROOT = Path(__file__).parents[2]
 
 

@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 from slicewise.errors import DataError, QueryError, did_you_mean
 from slicewise.plan.plan import check_runnable
 from slicewise.spark.batch import run_batch
+from slicewise.spark.options import RunOptions
 from slicewise.spark.output import LATE
 from slicewise.spark.session import check_streaming, check_workers
 from slicewise.spark.source import Source, column
-from slicewise.spark.streaming.stream import StreamOptions, run_stream
+from slicewise.spark.streaming.stream import run_stream
 from slicewise.workload import Workload
 
 __all__ = ["run"]
@@ -22,7 +23,7 @@ __all__ = ["run"]
 _KNOWN = {"late": ("collect",), "emit": ("complete", "changes"), "bad": ("fail",), "shuffle": ("slices", "rows")}
 
 
-def run(workload: Workload, frame: DataFrame, options: StreamOptions) -> DataFrame:
+def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
     """The results of a workload over a DataFrame."""
     if not workload.queries:
         raise QueryError(
@@ -44,8 +45,8 @@ def run(workload: Workload, frame: DataFrame, options: StreamOptions) -> DataFra
     return _run_batch(source, options)
 
 
-def _refuse(options: StreamOptions, name: str, where: str) -> None:
-    if getattr(options, name) != getattr(StreamOptions, name):
+def _refuse(options: RunOptions, name: str, where: str) -> None:
+    if getattr(options, name) != getattr(RunOptions, name):
         raise QueryError(f"`{name}` is for {where}; leave it out")
 
 
@@ -59,7 +60,7 @@ def _warn_of_watermark(source: Source) -> None:
             )
 
 
-def _run_batch(source: Source, options: StreamOptions) -> DataFrame:
+def _run_batch(source: Source, options: RunOptions) -> DataFrame:
     if options.bad == "fail":
         source = dataclasses.replace(source, frame=source.frame.where(_has_time_or_fails(source)))
     results = run_batch(source, options.shuffle)
@@ -80,7 +81,7 @@ def _without_time(source: Source) -> DataFrame:
     return rows.select(*keys, F.lit(LATE).alias("change"), whole)
 
 
-def _check_options(options: StreamOptions) -> None:
+def _check_options(options: RunOptions) -> None:
     for name, known in _KNOWN.items():
         value = getattr(options, name)
         if value is not None and value not in known:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
 from slicewise.plan.plan import Plan, plan_for
 from slicewise.slicing.snapshots import describe, fingerprint
+from slicewise.spark.options import RunOptions
 from slicewise.spark.output import Output, check_known_types
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer
@@ -23,24 +23,13 @@ from slicewise.spark.streaming.shards import shard_ids
 from slicewise.spark.types import arrow_type
 from slicewise.workload import Workload
 
-__all__ = ["StreamOptions", "run_stream"]
+__all__ = ["run_stream"]
 
 #: About how many chunks the state of a shard is spread over.
 CHUNKS = 16
 
 
-@dataclass(frozen=True)
-class StreamOptions:
-    """How a workload is run: see :meth:`slicewise.Workload.run`."""
-
-    late: str | None = None
-    emit: str = "complete"
-    idle: str | None = None
-    bad: str | None = None
-    shuffle: str = "slices"
-
-
-def run_stream(source: Source, options: StreamOptions) -> DataFrame:
+def run_stream(source: Source, options: RunOptions) -> DataFrame:
     """The results of a workload over a streaming DataFrame."""
     workload = source.workload
     make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type)
@@ -82,7 +71,7 @@ def _row(source: Source) -> F.Column:
     return F.struct(*(column(name) for name in source.frame.columns)).alias(ROW)
 
 
-def _job(source: Source, plan: Plan, options: StreamOptions, partitions: int) -> ShardJob:
+def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> ShardJob:
     workload = source.workload
     late = None
     if options.late == "collect":
