@@ -12,7 +12,7 @@ from slicewise.slicing.edges import Edges
 from slicewise.slicing.kernels import order_by, segment_lengths, segment_starts
 from slicewise.slicing.slices import Slices
 
-__all__ = ["cut_rows", "cut_stream"]
+__all__ = ["cut_rows", "cut_stream", "starts_among"]
 
 
 def cut_stream(
@@ -77,7 +77,7 @@ def cut_rows(
         key = key if one_key else key.take(order)
         cells = cells if cells is None else cells.take(order)
         columns = {name: column.take(order) for name, column in columns.items()}
-    starts = _starts_among(times, edges) if one_key and in_order else None
+    starts = starts_among(times, edges) if one_key and in_order else None
     if starts is None:
         cells = edges.cells(times) if cells is None else cells
         apart = cells[1:] != cells[:-1]
@@ -96,7 +96,7 @@ def cut_rows(
     return Slices(key[starts], first, last, rows, rows, np.zeros(len(starts), np.int64), parts)
 
 
-def _starts_among(times: np.ndarray, edges: Edges) -> np.ndarray | None:
+def starts_among(times: np.ndarray, edges: Edges) -> np.ndarray | None:
     """Where slices start among rows in event-time order, by looking up the edges; None if there are too many of them.
 
     There are usually far fewer edges than rows, so this is the cheap direction to look.

@@ -39,11 +39,14 @@ class Step:
         The new watermark: windows due by then are reported.
     horizon
         The new horizon: the order of earlier rows is final from now on.
+    passed
+        The watermark before it.
     """
 
     before: int
     watermark: int
     horizon: int
+    passed: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,13 +15,15 @@ import numpy as np
 
 from slicewise.aggregates.base import put_parts
 from slicewise.columns import Column
+from slicewise.errors import RefusedRowsError
 from slicewise.plan.plan import Plan
 from slicewise.results import Block, Results
-from slicewise.slicing.cutting import cut_stream
+from slicewise.slicing.cutting import cut_rows, cut_stream
 from slicewise.slicing.discretise import Step
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.kernels import KeyTimeIndex
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.passing import waiting
 from slicewise.slicing.periodic import ALL, NEVER, PeriodicWindows
 from slicewise.slicing.reports import Reported, Reporter
 from slicewise.slicing.slices import Slices
@@ -86,6 +88,9 @@ class Engine:
         if state is None:
             self.state = replace(self.state, tracks=new_tracks(plan))
         self.tracks = [Track(plan, track) for track in self.state.tracks]
+        # Where rows are put in order anyway, time slices get them from there, unless they keep rows of their own.
+        feeds = bool(self.tracks) and bool(plan.windows or plan.gaps) and not plan.recomputed
+        self._feeder = self.tracks[0] if feeds else None
         self.latest = self.state.latest
         # What came since the last step: slices cut from new rows, and the rows themselves where they are stored.
         self._pieces: list[Slices] = []
@@ -126,10 +131,7 @@ class Engine:
         if not len(times):
             return
         plan = self.plan
-        known = {"one_key": not plan.workload.keys, "in_order": plan.ordered}
-        pieces: list[Slices] = []
-        if plan.windows or plan.gaps:
-            pieces = cut_stream(key, times, columns, self.edges, plan.monoids, plan.recomputed, **known)
+        pieces = self._cut(key, times, columns) if plan.windows or plan.gaps else []
         counted = [track.counted(key, times, columns, self.horizon) for track in self.tracks]
         for track, rows in zip(self.tracks, counted, strict=True):
             track.insert(rows, len(times))
@@ -138,6 +140,18 @@ class Engine:
             if plan.recomputed:
                 self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
         self.latest = max(self.latest, int(times.max()))
+
+    def _cut(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> list[Slices]:
+        """Slices of new rows, without those that wait in a track until the watermark passes them."""
+        plan = self.plan
+        if self._feeder is not None:
+            old = np.flatnonzero(times < max(self.state.watermark, self._feeder.state.since))
+            if not len(old):
+                return []
+            if len(old) < len(times):
+                key, times, columns = key[old], times[old], {name: c.take(old) for name, c in columns.items()}
+        known = {"one_key": not plan.workload.keys, "in_order": plan.ordered}
+        return cut_stream(key, times, columns, self.edges, plan.monoids, plan.recomputed, **known)
 
     def insert_slices(self, slices: Slices) -> None:
         """Let in slices that were cut elsewhere, at the edges of this plan; in any order."""
@@ -159,9 +173,17 @@ class Engine:
         if self.plan.gaps:
             slices = self.state.slices
             alive = slices.last[slices.closed < len(self.plan.gaps)]
-            if len(alive):
-                due = min(due, int(alive.min()) + self.plan.gaps[0] + 1)
+            waits = self._waiting().time
+            if len(alive) or len(waits):
+                due = min(due, int(min(alive.min(initial=NEVER), waits.min(initial=NEVER))) + self.plan.gaps[0] + 1)
         return due, rows
+
+    def _waiting(self) -> Tuples:
+        """The rows that are in no slice yet."""
+        if self._feeder is None:
+            return Tuples.empty({})
+        rows = self._feeder.settled().rows
+        return rows.take(waiting(rows, self.state.watermark, self._feeder.state.given))
 
     def forget(self, latest: int) -> None:
         """Note that rows up to this event time were turned away."""
@@ -174,8 +196,9 @@ class Engine:
 
         Returns the results, and the sessions under each gap that rows could join in this step.
         """
-        before, state = self.horizon, self._current()
-        after = self._horizon(watermark)
+        before, after = self.horizon, self._horizon(watermark)
+        moved = self._advance_tracks(Step(before, watermark, after, self.state.watermark), keys)
+        state = self._current([slices for _, _, slices in moved if slices is not None])
         slices, tuples, reported = state.slices, state.tuples, state.reported
         answers = self.reporter.answers(slices, keys, state.since, state.after)
         blocks: list[Block] = []
@@ -196,8 +219,7 @@ class Engine:
         ended = ended_windows(self.windows, slices, index, state.watermark, watermark)
         reported, more = answers.windows(changed, ended, reported)
         blocks += more
-        moved = [track.advance(Step(before, watermark, after), keys) for track in self.tracks]
-        for _, more in moved:
+        for _, more, _ in moved:
             blocks += more
         forgotten = state.forgotten
         if len(slices) >= self._merge_at or watermark >= NEVER:
@@ -213,19 +235,39 @@ class Engine:
             latest=self.latest,
             since=state.since,
             after=state.after,
-            tracks=tuple(track for track, _ in moved),
+            tracks=tuple(track for track, _, _ in moved),
         )
-        for track, (after_step, _) in zip(self.tracks, moved, strict=True):
+        for track, (after_step, _, _) in zip(self.tracks, moved, strict=True):
             track.commit(after_step)
         self._pieces, self._rows = [], []
         return Results(self.plan.schema, blocks), open_sessions
 
-    def _current(self) -> State:
+    def _advance_tracks(self, step: Step, keys: KeyTable) -> list[tuple[TrackState, list[Block], Slices | None]]:
+        try:
+            return [t.advance(step, keys, self.edges if t is self._feeder else None) for t in self.tracks]
+        except RefusedRowsError:
+            self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        """Cut the rows that a track has left out: they will not come from there any more."""
+        for track in self.tracks:
+            left_out, track.left_out = track.left_out, []
+            if track is self._feeder:
+                for rows in left_out:
+                    rows = rows.take(waiting(rows, self.state.watermark, track.state.given))
+                    if len(rows):
+                        self._pieces.append(self._cut_rows(rows))
+
+    def _cut_rows(self, rows: Tuples) -> Slices:
+        return cut_rows(rows.key, rows.time, rows.columns, self.edges, self.plan.monoids)
+
+    def _current(self, more: list[Slices]) -> State:
         """The state with what came since, merged if it is time to."""
-        state = self.state
-        if len(state.slices) + sum(map(len, self._pieces)) >= self._merge_at:
-            return self.settled()
-        slices = state.slices.joined(self._pieces)
+        state, pieces = self.state, self._pieces + more
+        if len(state.slices) + sum(map(len, pieces)) >= self._merge_at:
+            return self._merged(pieces)
+        slices = state.slices.joined(pieces)
         return State(
             slices,
             state.tuples,
@@ -240,15 +282,20 @@ class Engine:
 
     def settled(self) -> State:
         """The state with what came since merged into the slices, and no more slices than needed."""
+        waits = self._waiting()
+        state = self._merged(self._pieces + ([self._cut_rows(waits)] if len(waits) else []))
+        return replace(state, tracks=tuple(track.settled() for track in self.tracks))
+
+    def _merged(self, pieces: list[Slices]) -> State:
+        """The state with these pieces merged into the slices."""
         state, plan = self.state, self.plan
         slices, forgotten = self._without_old(state.slices, self.horizon, state.forgotten)
-        slices = slices.settled(self._pieces, self.edges, self.horizon, plan.gaps, plan.monoids)
+        slices = slices.settled(pieces, self.edges, self.horizon, plan.gaps, plan.monoids)
         tuples = state.tuples
         if plan.recomputed:
             tuples = tuples.joined(self._rows, plan.workload.order)
             slices = self._recomputed(slices, tuples)
-        tracks = tuple(track.settled() for track in self.tracks)
-        return replace(state, slices=slices, tuples=tuples, forgotten=forgotten, latest=self.latest, tracks=tracks)
+        return replace(state, slices=slices, tuples=tuples, forgotten=forgotten, latest=self.latest)
 
     def _without_old(self, slices: Slices, horizon: int, forgotten: int) -> tuple[Slices, int]:
         """Without slices that serve no window any more, and the event time from which all rows are still there."""

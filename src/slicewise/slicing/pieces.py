@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from slicewise.slicing.removal import Cuts, Revision, divided
 from slicewise.slicing.stores import STORES, Store
 from slicewise.slicing.views import View
 
-__all__ = ["ARRIVAL", "LAST", "OWN_COLUMNS", "SLOT", "WEIGHT", "Pieces"]
+__all__ = ["ARRIVAL", "LAST", "OWN_COLUMNS", "SLOT", "WEIGHT", "Pieces", "Ranges"]
 
 #: Columns beside the user's. Of each row, or slice of rows: the arrival number of its first row, and where what is to
 #: be known of a slice stands (-1 for a single row).
@@ -23,6 +24,14 @@ ARRIVAL, SLOT = "\0arrival", "\0slot"
 OWN_COLUMNS = (ARRIVAL, SLOT)
 #: What is to be known of slices, beside the partials of aggregates: the arrival number of the last row, how many rows.
 LAST, WEIGHT = "\0last", "\0weight"
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Ranges of rows that will be asked for, beside windows."""
+
+    low: np.ndarray
+    high: np.ndarray
 
 
 class Pieces:
@@ -33,7 +42,7 @@ class Pieces:
         plan: Plan,
         view: View,
         slices: Mapping[str, Parts],
-        windows: Sequence[Found],
+        windows: Sequence[Found | Ranges],
         *,
         some: np.ndarray | None = None,
         inner: np.ndarray | None = None,
@@ -52,7 +61,7 @@ class Pieces:
         self._revision: Revision | None = None
         self._how: Mapping[int, str] = {}
 
-    def _cut(self, windows: Sequence[Found], inner: np.ndarray | None) -> None:
+    def _cut(self, windows: Sequence[Found | Ranges], inner: np.ndarray | None) -> None:
         """Cut at the bounds of windows and, where cuts may hold so many rows only, at ``inner`` ones and others."""
         mark = np.zeros(len(self.rows) + 1, bool)
         for found in windows:
@@ -62,6 +71,7 @@ class Pieces:
         if inner is not None and len(self.cuts) and self.plan.max_slice is not None:
             self.cuts = divided(self.cuts, inner, self.plan.max_slice)
             self.inner = ~mark[self.cuts]
+        self._is_cut = mark
         #: The number of the cut that begins at a place where one does.
         self.number = np.empty(len(mark), np.int64)
         self.number[self.cuts] = np.arange(len(self.cuts))
@@ -120,6 +130,18 @@ class Pieces:
             return self.fold(monoid, low, high)
         at = np.flatnonzero(self.covered)
         return put_parts(monoid.identities(len(low)), at, self.fold(monoid, low[at], high[at]))
+
+    def over(self, number: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one aggregate over ranges; put together from the cuts, if there are cuts in all of them."""
+        monoid = self.plan.monoids[number]
+        if not (self._is_cut[low].all() and self._is_cut[high].all()):
+            return self.fold(monoid, low, high)
+        first, last = self.number[low], self.number[high]
+        inside, begins = expand_ranges(first, last)
+        if not self.covered[inside].all():
+            return self.fold(monoid, low, high)
+        parts = take_parts(self.parts(number), inside)
+        return parts if len(inside) == len(low) else monoid.fold(parts, begins)
 
     def fold(self, monoid: Monoid, low: np.ndarray, high: np.ndarray) -> Parts:
         """The partials of one aggregate over ranges, none of which begins before the one before it ends."""

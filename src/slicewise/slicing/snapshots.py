@@ -204,7 +204,7 @@ def _track_from_data(data: Mapping[str, Any], plan: Plan) -> TrackState | None:
     ledgers = {name: Ledger(**arrays) for name, arrays in data["ledgers"].items()}
     same = {name: data[name] for name in ("base", "last_seen", "queries", "since", "arrived", "windows")}
     slices = {name: tuple(parts) for name, parts in data["slices"].items()}
-    state = TrackState(Tuples(**rows, columns=columns), slices, ledgers=ledgers, **same)
+    state = TrackState(Tuples(**rows, columns=columns), slices, ledgers=ledgers, **same, given=data["arrived"])
     kept = carried_track(state, plan)
     if kept is None:
         return None

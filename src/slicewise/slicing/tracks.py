@@ -32,14 +32,17 @@ from slicewise.slicing.discretise import (
     Step,
     ordinals,
 )
+from slicewise.slicing.edges import Edges
 from slicewise.slicing.kernels import expand_ranges, sorted_unique
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.ledgers import Ledger, entries_of
 from slicewise.slicing.measures import fits_column, fitting, misfits
+from slicewise.slicing.passing import Passing
 from slicewise.slicing.periodic import NEVER
-from slicewise.slicing.pieces import ARRIVAL, LAST, SLOT, WEIGHT, Pieces
+from slicewise.slicing.pieces import ARRIVAL, LAST, SLOT, WEIGHT, Pieces, Ranges
 from slicewise.slicing.removal import Cuts
 from slicewise.slicing.reports import Expansion
+from slicewise.slicing.slices import Slices
 from slicewise.slicing.trackstate import (
     TrackState,
     carried_track,
@@ -75,6 +78,8 @@ class Track:
         #: How the partials of cuts change when rows leave them, for each monoid.
         self.removal = {i: _removal(plan.monoids[i]) for i in self.monoids}
         self._pending: list[Tuples] = []
+        #: Rows that were taken out since somebody looked here: they count in time windows as ever.
+        self.left_out: list[Tuples] = []
         self._arrived = state.arrived
 
     def counted(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> Tuples:
@@ -103,8 +108,12 @@ class Track:
             self._pending.append(rows)
         self._arrived += arrived
 
-    def advance(self, step: Step, keys: KeyTable) -> tuple[TrackState, list[Block]]:
+    def advance(
+        self, step: Step, keys: KeyTable, edges: Edges | None = None
+    ) -> tuple[TrackState, list[Block], Slices | None]:
         """Report what is due, correct what changed; gives the state after the step, which is not yet taken.
+
+        With the ``edges`` of time slices it also gives slices of the rows that the watermark passes.
 
         Rows whose measure goes backwards are left out of the windows on it, rows that user code stumbles over out of
         the track; the step can be taken again.
@@ -112,14 +121,14 @@ class Track:
         rows, came = self.state.rows.joined_in_order(self._pending, self.plan.workload.order)
         self._refuse_misfits(rows)
         try:
-            return self._advance(step, rows, came, keys)
+            return self._advance(step, rows, came, keys, edges)
         except RefusedRowsError as error:
             self._leave_out(rows.columns[ARRIVAL].values[error.rows])
             raise
 
     def _advance(
-        self, step: Step, rows: Tuples, came: np.ndarray | None, keys: KeyTable
-    ) -> tuple[TrackState, list[Block]]:
+        self, step: Step, rows: Tuples, came: np.ndarray | None, keys: KeyTable, edges: Edges | None
+    ) -> tuple[TrackState, list[Block], Slices | None]:
         state = self.state
         many = max(len(keys), 1)  # without key columns there is one key
         base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -NEVER)
@@ -135,11 +144,21 @@ class Track:
             first = np.minimum(first, needed.rows)
             begins.append(needed.begins)
             all_found.append(found)
+        begin = sorted_unique(np.concatenate([NO_ROWS, *begins]))
         # Rows are cut at the bounds of the windows of all queries, and each cut is folded once.
-        shared = [f for f in all_found if f.rows is None]
+        shared: list[Found | Ranges] = [f for f in all_found if f.rows is None]
+        passing = None if edges is None else Passing.of(view, step.passed, step.watermark, state.given, edges)
+        # Where cuts are kept for corrections, they must lie at the same rows in the next step.
+        once = self.plan.ordered or not self.plan.workload.lateness
+        if once:
+            shared.append(_undecided(view, first, begin))
+            shared += [Ranges(passing.low, passing.high)] if passing is not None else []
         pieces = Pieces(self.plan, view, state.slices, shared, inner=self._inner_bounds(came))
         if len(state.cuts):
             pieces.revise(state.cuts, came, len(state.rows), self.removal)
+        passed = None
+        if passing is not None and len(passing.low):
+            passed = passing.slices(self.plan, pieces, self.monoids if once else ())
         ledgers: dict[str, Ledger] = {}
         blocks: list[Block] = []
         for number, (discretiser, found) in enumerate(zip(self.discretisers, all_found, strict=True)):
@@ -152,19 +171,19 @@ class Track:
             ledgers[discretiser.name] = ledger.take(np.flatnonzero(ledger.decided >= step.horizon))
         if len(view.keys):
             last_seen[view.keys] = np.maximum(last_seen[view.keys], view.time[view.ends - 1])
-        rows, slices, cuts = self._folded(view, pieces, first, np.concatenate([NO_ROWS, *begins]), base)
+        rows, slices, cuts = self._folded(view, pieces, first, begin, base, once)
         names = (state.queries, state.since, self._arrived, state.windows)
-        return TrackState(rows, slices, base, last_seen, *names, ledgers, memory, cuts), blocks
+        return TrackState(rows, slices, base, last_seen, *names, ledgers, memory, cuts, state.given), blocks, passed
 
     def _folded(
-        self, view: View, pieces: Pieces, first: np.ndarray, begins: np.ndarray, base: np.ndarray
+        self, view: View, pieces: Pieces, first: np.ndarray, begins: np.ndarray, base: np.ndarray, once: bool
     ) -> tuple[Tuples, Mapping[str, Parts], Cuts]:
         """The rows that are needed as such, and before them slices that start where undecided windows begin.
 
         Everything before a key's first begin is dropped, and its position noted in ``base``.
         """
         rows = view.rows
-        begins = sorted_unique(begins[begins < _of_row(first, view, begins)])
+        begins = begins[begins < _of_row(first, view, begins)]
         # The first row to stay of each key, in a slice or as such.
         oldest = view.earliest(begins, first)
         if len(view.keys):
@@ -172,8 +191,7 @@ class Track:
         low, high, number = self._shifting(view, pieces, first, oldest)
         # A cut of which some rows are needed as such stays one by itself: a slice starts with it.
         begins = sorted_unique(np.concatenate([begins, low[low < _of_row(first, view, low)]]))
-        # Slices end where the next one starts, or where rows are needed as such.
-        ends = np.minimum(np.append(begins[1:], len(rows))[: len(begins)], _of_row(first, view, begins))
+        ends = _slice_ends(view, first, begins)
         single, _ = expand_ranges(first, view.ends)
         names = {i: repr(self.plan.monoids[i].aggregate) for i in self.monoids}
         cuts = Cuts.none()
@@ -183,7 +201,10 @@ class Track:
             cuts = Cuts(low, high, pieces.inner[number], partials)
         if not len(begins):
             return _aged(rows.take(single)), no_slices(self.plan, self.state.queries), cuts
-        parts = {names[i]: pieces.fold(self.plan.monoids[i], begins, ends) for i in self.monoids}
+        parts = {
+            names[i]: pieces.over(i, begins, ends) if once else pieces.fold(self.plan.monoids[i], begins, ends)
+            for i in self.monoids
+        }
         parts[LAST], parts[WEIGHT] = (pieces.last_of(ends - 1),), (pieces.count(begins, ends),)
         return _aged(rows.take(single)).joined_before(self._as_rows(rows, begins, ends)), parts, cuts
 
@@ -251,9 +272,9 @@ class Track:
         return min(time for time, _ in due), min(rows for _, rows in due)
 
     def settled(self) -> TrackState:
-        """The state with the rows that came since the last step."""
+        """The state with the rows that came since the last step; time slices were given all of them."""
         rows = self.state.rows.joined(self._pending, self.plan.workload.order)
-        return replace(self.state, rows=rows, arrived=self._arrived, cuts=Cuts.none())
+        return replace(self.state, rows=rows, arrived=self._arrived, cuts=Cuts.none(), given=self._arrived)
 
     def commit(self, state: TrackState) -> None:
         """Take the state after a step."""
@@ -288,7 +309,9 @@ class Track:
         """Take rows out for good: of those that have just come, and of those that were there."""
 
         def without(rows: Tuples) -> Tuples:
-            return rows.take(np.flatnonzero(~np.isin(rows.columns[ARRIVAL].values, arrivals)))
+            out = np.isin(rows.columns[ARRIVAL].values, arrivals)
+            self.left_out.append(rows.take(np.flatnonzero(out)))
+            return rows.take(np.flatnonzero(~out))
 
         self._pending = [without(rows) for rows in self._pending]
         self.state = replace(self.state, rows=without(self.state.rows), cuts=Cuts.none())
@@ -382,6 +405,17 @@ def _aged(rows: Tuples) -> Tuples:
 def _of_row(of_key: np.ndarray, view: View, place: np.ndarray) -> np.ndarray:
     """What is known of the key of the row at each place."""
     return of_key[view.segment[place]] if len(view.keys) > 1 else np.broadcast_to(of_key[:1], place.shape)
+
+
+def _slice_ends(view: View, first: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """Slices end where the next one starts, or where rows are needed as such."""
+    return np.minimum(np.append(begins[1:], len(view.rows))[: len(begins)], _of_row(first, view, begins))
+
+
+def _undecided(view: View, first: np.ndarray, begins: np.ndarray) -> Ranges:
+    """The slices that will be kept for windows that are not decided yet."""
+    begins = begins[begins < _of_row(first, view, begins)]
+    return Ranges(begins, _slice_ends(view, first, begins))
 
 
 def _moved(view: View, first: np.ndarray, begins: np.ndarray, place: np.ndarray) -> np.ndarray:

@@ -34,7 +34,8 @@ class TrackState:
     ``queries`` are the names of those it serves, ``since`` is the event time from which on it counts rows. Ledgers and
     what user code remembers stand under the name of their discretiser, whose ``windows`` they number.
     ``base`` and ``last_seen`` have an entry for every key: the position of the key's first row that is still here, and
-    the latest event time of any of its rows. ``cuts`` are what was folded of rows whose order may still change; it is
+    the latest event time of any of its rows. The time slices were ``given`` all rows that the watermark has passed and
+    so many of those that came first. ``cuts`` are what was folded of rows whose order may still change; it is
     not saved, because it can be folded again.
     """
 
@@ -49,6 +50,7 @@ class TrackState:
     ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
     cuts: Cuts = field(default_factory=Cuts.none)
+    given: int = 0
 
     @property
     def slice_count(self) -> int:
