@@ -22,8 +22,8 @@ import pytest
 from tests.spark.stream_job import SINKS, WORKLOAD
 from tests.spark.stream_running import Folder, plain, table_of
 
-#: Each of them ends two streams, one per sink. SLICEWISE_KILLS=100 for those who have an hour.
-KILLS = int(os.environ.get("SLICEWISE_KILLS", "20"))
+#: Each of them ends two streams, one per sink. SLICEWISE_KILLS=20 takes twice as long.
+KILLS = int(os.environ.get("SLICEWISE_KILLS", "10"))
 ROOT = Path(__file__).parents[2]
 
 
