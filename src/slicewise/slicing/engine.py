@@ -8,7 +8,7 @@ is replaced only when the whole step has succeeded, so an error loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -173,16 +173,16 @@ class Engine:
         if self.plan.gaps:
             slices = self.state.slices
             alive = slices.last[slices.closed < len(self.plan.gaps)]
-            waits = self._waiting().time
+            waits = self._waiting([track.settled() for track in self.tracks]).time
             if len(alive) or len(waits):
                 due = min(due, int(min(alive.min(initial=NEVER), waits.min(initial=NEVER))) + self.plan.gaps[0] + 1)
         return due, rows
 
-    def _waiting(self) -> Tuples:
-        """The rows that are in no slice yet."""
+    def _waiting(self, tracks: Sequence[TrackState]) -> Tuples:
+        """The rows that are in no slice yet, of those that stand in the tracks."""
         if self._feeder is None:
             return Tuples.empty({})
-        rows = self._feeder.settled().rows
+        rows = tracks[0].rows
         return rows.take(waiting(rows, self.state.watermark, self._feeder.state.given))
 
     def forget(self, latest: int) -> None:
@@ -282,9 +282,10 @@ class Engine:
 
     def settled(self) -> State:
         """The state with what came since merged into the slices, and no more slices than needed."""
-        waits = self._waiting()
+        tracks = tuple(track.settled() for track in self.tracks)
+        waits = self._waiting(tracks)
         state = self._merged(self._pieces + ([self._cut_rows(waits)] if len(waits) else []))
-        return replace(state, tracks=tuple(track.settled() for track in self.tracks))
+        return replace(state, tracks=tracks)
 
     def _merged(self, pieces: list[Slices]) -> State:
         """The state with these pieces merged into the slices."""

@@ -28,7 +28,7 @@ from slicewise.spark.composing import number_keys, tables_of
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.types import arrow_type
 
-__all__ = ["PACK", "ROW", "SHARD", "Packer", "from_ipc", "read_rows", "read_slices", "to_ipc"]
+__all__ = ["PACK", "ROW", "SHARD", "Packer", "from_ipc", "read_rows", "read_slices"]
 
 #: The columns of rows on their way to a pack: the shard of the row's key, and the row as it came.
 SHARD, ROW = "shard", "row"
