@@ -89,6 +89,38 @@ def test_after_a_restart_with_another_aggregate_all_slices_are_written():
     assert_same([[r for r in found if r.query == "long"]], [undisturbed])
 
 
+def assert_restarts_change_nothing(workload, batches, types):
+    def results(again):
+        stream = fake(workload, shards=1, types=types)
+        for batch in batches:
+            stream = stream.again(workers=Workers(again), types=types) if again else stream
+            yield stream.batch([batch])
+
+    assert_same(list(results(2)), list(results(0)))
+
+
+def test_rows_that_waited_are_written_again_when_they_have_been_reported():
+    """Beside count windows a row is written while it waits for the watermark; later nothing changes but that."""
+    workload = sw.Workload("t", lateness=15)
+    workload = workload.query("q", sw.tumbling(1), n=sw.count()).query("r", sw.tumbling(sw.rows(1)), n=sw.count())
+    batches = [[{"t": t} for t in times] for times in ([0, 35], [39], [2000])]
+    assert_restarts_change_nothing(workload, batches, types={})
+
+
+def test_a_slice_is_written_when_another_key_got_the_number_of_its_key():
+    """Key a leaves, and so do many others. Then c has its number, and just now a row at the time at which a had one."""
+    workload = sw.Workload("t", keys=["k"], watermark=30)
+    workload = workload.query("q", sw.sliding(20, every=5), s=sw.sum("v")).query("visit", sw.session(3), s=sw.sum("v"))
+    many = [{"t": 60, "k": str(n), "v": 1} for n in range(2000)]
+    visit = [{"t": t, "k": "c", "v": 1} for t in range(86, 102, 2)]
+    batches = [
+        [{"t": 83, "k": "a", "v": 7}, *visit, *many],
+        [{"t": 83, "k": "c", "v": 1}, {"t": 130, "k": "d", "v": 1}],
+        [{"t": 400, "k": "d", "v": 1}],
+    ]
+    assert_restarts_change_nothing(workload, batches, types=TYPES)
+
+
 @pytest.mark.parametrize("workload", [SUMS, ORDERED, MIXED], ids=["slices", "rows", "mixed"])
 def test_windows_that_are_done_leave_the_state(workload):
     stream = fake(workload, shards=2)

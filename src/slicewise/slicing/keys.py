@@ -30,6 +30,8 @@ class KeyTable:
         #: Whether values can be looked up as they are: equal ones are one key, and all have a hash.
         self._plain = not any(pa.types.is_nested(t) or pa.types.is_floating(t) for t in map(_without_codes, types))
         self.values: list[tuple[Any, ...]] = []
+        #: How often the keys got other numbers.
+        self.numbering = 0
         self._numbers: dict[Any, int] = {}
         self._columns: tuple[Column, ...] | None = None
 
@@ -82,6 +84,7 @@ class KeyTable:
     def without_unused(self, used: np.ndarray) -> tuple[KeyTable, np.ndarray]:
         """A table of only these keys (ascending numbers), and for each old number the new one, or -1."""
         table = KeyTable(self.types)
+        table.numbering = self.numbering + 1
         renumbered = np.full(len(self.values), -1)
         renumbered[used] = np.arange(len(used))
         for old in used.tolist():

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "describe", "fingerprint", "renumbered", "restore", "take"]
 
-FORMAT = 2
+FORMAT = 3
 #: What may not change between a snapshot and the workload that continues from it.
 IDENTITY = ("time", "keys", "order", "lateness", "ordered")
 
@@ -73,6 +73,7 @@ def take(op: Operator) -> dict[str, Any]:
     return snapshot | {
         "types": _schema_to_bytes({**op._types, "\0time": op._time_type}),
         "keys": list(op._keys.values),
+        "numbering": op._keys.numbering,
         "labels": {"aggregates": labels.aggregates, "windows": labels.windows, "gaps": labels.gaps},
         "slices": _arrays(state.slices, without="parts") | {"parts": [list(p) for p in state.slices.parts]},
         "tuples": _arrays(state.tuples, without="columns") | {"columns": _columns_to_data(state.tuples.columns)},
@@ -117,6 +118,7 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     keys = KeyTable([types[k] for k in op.workload.keys])
     for key in snapshot["keys"]:
         keys.number(key)
+    keys.numbering = snapshot["numbering"]
     op._forget_everything()
     op._types, op._time_type, op._keys, op._engine = types, time_type, keys, engine
     op._buffer.time_type = time_type

@@ -7,6 +7,7 @@ were and are dropped whole. What a chunk holds is told by its digest; one whose 
 from __future__ import annotations
 
 import hashlib
+import operator
 import pickle
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -27,7 +28,7 @@ Directory = dict[str, str]
 _TIMES = {"slices": "first", "tuples": "time"}
 #: What tells one state of a slice from another. Rows are added to slices and never taken out: as long as there are as
 #: many, what was computed from them is the same.
-_TOLD_BY = ("key", "first", "last", "rows", "closed")
+_TOLD_BY = ("key", "first", "last", "rows", "fresh", "closed")
 
 
 def split(
@@ -52,9 +53,10 @@ def split(
         numbers, bucket = np.unique(data[time] // width, return_inverse=True)
         digests: list[str | None] = [None] * len(numbers)
         if kind == "slices":
-            # With partials of other aggregates they are other slices.
-            aggregates = digest(_dump([rest["labels"], empty]))
-            digests = [f"{aggregates} {told}" for told in _digests(data, bucket, len(numbers))]
+            # With partials of other aggregates they are other slices, and so they are when numbers mean other keys.
+            types = _map(empty, operator.attrgetter("dtype.str"))
+            what = digest(repr([rest["labels"], rest["numbering"], types]).encode())
+            digests = [f"{what} {told}" for told in _digests(data, bucket, len(numbers))]
         for i, number in enumerate(numbers.tolist()):
             changes.add(f"{kind} {number}", partial(_part, data, bucket, i), digests[i])
     return _dump(rest), changes.chunks, changes.directory
@@ -129,7 +131,7 @@ def _take(index: Any, array: np.ndarray) -> np.ndarray:
     return array[index]
 
 
-def _map(data: Any, f: Callable[[np.ndarray], np.ndarray]) -> Any:
+def _map(data: Any, f: Callable[[np.ndarray], Any]) -> Any:
     """Apply a function to every array inside."""
     if isinstance(data, np.ndarray):
         return f(data)
