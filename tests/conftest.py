@@ -1,4 +1,7 @@
-"""Hypothesis profiles: ``quick`` while working, ``thorough`` where it counts (``HYPOTHESIS_PROFILE=thorough``)."""
+"""Hypothesis profiles: ``quick`` while working, ``thorough`` in ``make test``, ``long`` after a change to the engine.
+
+Choose one by name: ``HYPOTHESIS_PROFILE=long pytest tests/slicing``.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ import os
 from hypothesis import HealthCheck, settings
 
 slow_is_fine = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("quick", max_examples=20, deadline=None, suppress_health_check=slow_is_fine)
-settings.register_profile("thorough", max_examples=200, deadline=None, suppress_health_check=slow_is_fine)
+for name, examples in {"quick": 20, "thorough": 200, "long": 6000}.items():
+    settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=slow_is_fine)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 import slicewise as sw
 from slicewise.errors import StateError
-from slicewise.spark.streaming import processor
+from slicewise.spark.streaming import processor, track_chunks
 from slicewise.spark.streaming.packs import read_rows
 from slicewise.spark.streaming.processor import HEAD
 from tests.slicing.running import assert_same
@@ -26,6 +27,17 @@ MIXED = (
     .query("rows", sw.sliding(sw.rows(5), every=sw.rows(2)), s=sw.sum("v"))
     .query("frames", sw.frames("v > 2"), s=sw.sum("v"))
 )
+
+
+class Pairs:
+    """Windows of two rows, by user code."""
+
+    def __init__(self):
+        self.seen = 0
+
+    def on_record(self, time, row):
+        self.seen += 1
+        return (1, 1) if self.seen % 2 == 1 and self.seen > 1 else (self.seen == 1, 0)
 
 
 def fake(workload, **how):
@@ -63,6 +75,34 @@ def test_a_micro_batch_writes_only_the_chunks_that_it_touched(workload, workers)
     assert sum(by_time.values()) <= 10 * 3 * kinds
     assert written["keys 0"] == 0
     assert written[HEAD] == 10
+
+
+COUNTING = {
+    "counts": sw.sliding(sw.rows(5), every=sw.rows(2)),
+    "looking back": sw.sliding(sw.rows(5), every=20),
+    "frames": sw.frames("v > 2"),
+    "user code": sw.user_defined(Pairs),
+    "policy": sw.policy(lambda total, oldest: total["n"] > 3, watch={"n": sw.count()}, every=sw.rows(1)),
+}
+
+
+@pytest.mark.parametrize("window", COUNTING.values(), ids=COUNTING)
+def test_keys_that_count_rows_are_written_in_the_chunks_of_those_that_came(window):
+    names = [str(n) for n in range(100)]
+    with mock.patch.object(track_chunks, "KEYS", 10):
+        stream = fake(BASE.query("q", window, s=sw.sum("v")), shards=1)
+        for n in range(3):
+            stream.batch([rows(range(n * 1000, n * 1000 + 1000), names)])
+        # Until the horizon has passed all of these rows, their keys change without any new ones.
+        for n in range(4):
+            stream.batch([rows([9000 + 100 * n], ["99"])])
+        written = stream.handles[0].map.written
+        written.clear()
+        stream.batch([rows([9500, 9501, 9502], ["99", "35", "38"])])
+    assert sorted(name for name, times in written.items() if times and name.startswith("track")) == [
+        "track 0 3",
+        "track 0 9",
+    ]
 
 
 def test_a_late_row_rewrites_its_own_chunk():
@@ -261,14 +301,21 @@ def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
     assert_same([*before, stream.again(types=TYPES).batch([rows(range(40, 50))])], expected)
 
 
-def test_a_state_of_a_newer_format_is_refused():
+@pytest.mark.parametrize(
+    ("newer", "said"),
+    [
+        (1, "checkpoint has format 3, and this version reads up to 2; upgrade slicewise"),
+        (-1, "checkpoint has format 1, and this version reads 2; finish with the version that wrote it, or start with"),
+    ],
+)
+def test_a_state_of_another_format_is_refused(newer, said):
     stream = fake(SUMS)
     run_for(stream, 2)
     for handle in stream.handles.values():
-        rest, said = handle.map.data[HEAD,]
-        handle.map.data[HEAD,] = (rest, json.dumps({**json.loads(said), "format": processor.FORMAT + 1}))
+        rest, head = handle.map.data[HEAD,]
+        handle.map.data[HEAD,] = (rest, json.dumps({**json.loads(head), "format": processor.FORMAT + newer}))
         handle.commit()
-    with pytest.raises(StateError, match="checkpoint has format 2, and this version reads up to 1; upgrade slicewise"):
+    with pytest.raises(StateError, match=said):
         stream.batch([rows([99])])
 
 

@@ -21,10 +21,13 @@ from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.views import View
 from slicewise.windows import Frames, Punctuated, Sliding, Window
 
-__all__ = ["Came", "Counts", "Discretiser", "Found", "Marked", "Needed", "Step", "ordinals"]
+__all__ = ["Came", "Counts", "Discretiser", "Found", "Marked", "Needed", "Remembered", "Step", "ordinals"]
 
 
 NO_ROWS = np.empty(0, np.int64)
+
+#: What a discretiser remembers: arrays with an entry for every key, and what some keys need, by their number.
+Remembered = tuple[tuple[np.ndarray, ...], dict[int, Any]]
 
 
 @dataclass(frozen=True)
@@ -149,13 +152,13 @@ class Discretiser:
         """For ordered streams, when the next window may be reported: an event time, and a number of rows."""
         return -NEVER, 1  # any row may tell
 
-    def save(self, memory: Any) -> Any:
+    def save(self, memory: Any) -> Remembered:
         """What is remembered, as plain data."""
-        return memory
+        return memory, {}
 
-    def load(self, data: Any) -> Any:
+    def load(self, data: Remembered) -> Any:
         """What :meth:`save` gave, back again."""
-        return data
+        return data[0]
 
 
 class Counts(Discretiser):

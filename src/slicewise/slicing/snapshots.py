@@ -228,12 +228,18 @@ def _schema_from_bytes(data: bytes) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
 
 
-def _columns_to_data(columns: Mapping[str, Column]) -> dict[str, tuple[np.ndarray, bytes, np.ndarray | None]]:
-    return {name: (c.values, _schema_to_bytes({"": c.type}), c.valid) for name, c in columns.items()}
+def _columns_to_data(columns: Mapping[str, Column]) -> dict[str, tuple[np.ndarray, bytes, np.ndarray]]:
+    return {
+        name: (c.values, _schema_to_bytes({"": c.type}), np.ones(len(c), bool) if c.valid is None else c.valid)
+        for name, c in columns.items()
+    }
 
 
 def _columns_from_data(data: Mapping[str, Sequence[Any]]) -> dict[str, Column]:
-    return {name: Column(values, _schema_from_bytes(type_)[""], valid) for name, (values, type_, valid) in data.items()}
+    return {
+        name: Column(values, _schema_from_bytes(type_)[""], None if valid.all() else valid)
+        for name, (values, type_, valid) in data.items()
+    }
 
 
 def _batch_to_data(batch: Batch) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from slicewise.aggregates.base import Aggregate
 from slicewise.errors import RefusedRowsError
 from slicewise.results import OPEN_END
-from slicewise.slicing.discretise import NO_ROWS, Came, Discretiser, Found, Needed, Step
+from slicewise.slicing.discretise import NO_ROWS, Came, Discretiser, Found, Needed, Remembered, Step
 from slicewise.slicing.measures import (
     Counted,
     Seen,
@@ -109,11 +109,11 @@ class UserWindows(_ByKey):
         super().__init__([window])
         self.window = window
 
-    def save(self, memory: dict[int, _Memory]) -> dict[int, tuple[Any, ...]]:
-        return {key: (copy.deepcopy(vars(m.thing)), m.open_at, m.front) for key, m in memory.items()}
+    def save(self, memory: dict[int, _Memory]) -> Remembered:
+        return (), {key: (copy.deepcopy(vars(m.thing)), m.open_at, m.front) for key, m in memory.items()}
 
-    def load(self, data: dict[int, tuple[Any, ...]]) -> dict[int, _Memory]:
-        return {key: _Memory(self._with(attributes), *rest) for key, (attributes, *rest) in data.items()}
+    def load(self, data: Remembered) -> dict[int, _Memory]:
+        return {key: _Memory(self._with(attributes), *rest) for key, (attributes, *rest) in data[1].items()}
 
     def _with(self, attributes: dict[str, Any]) -> Any:
         thing = self.window.factory()
@@ -240,12 +240,12 @@ class Policies(Discretiser):
         self.by_position = is_by_position(window.every)
         self.watched = Watched(dict(window.watch))
 
-    def save(self, memory: _Fronts) -> tuple[tuple[np.ndarray, np.ndarray], dict[int, int]]:
+    def save(self, memory: _Fronts) -> Remembered:
         return memory.ticks, {key: front for key, (_, front) in memory.fronts.items()}
 
-    def load(self, data: tuple[tuple[np.ndarray, np.ndarray], dict[int, int]]) -> _Fronts:
-        ticks, fronts = data
-        return _Fronts(ticks, {key: (None, front) for key, front in fronts.items()})
+    def load(self, data: Remembered) -> _Fronts:
+        (final, last), fronts = data
+        return _Fronts((final, last), {key: (None, front) for key, front in fronts.items()})
 
     def find_on(self, view: View, step: Step, memory: _Fronts | None) -> tuple[Found, Needed, _Fronts]:
         """The windows due, what is needed after the step, and what to remember as of the new horizon."""

@@ -1,26 +1,26 @@
 """Chunks: the state of a shard cut into pieces, so that a micro-batch writes what it touched and not everything.
 
 Slices and stored rows go into chunks by their event time: new rows touch the last few chunks, old ones stay as they
-were and are dropped whole. What a chunk holds is told by its digest; one whose digest did not change is not written.
+were and are dropped whole. Tracks are cut by keys. What a chunk holds is told by its digest; one whose digest did not
+change is not written.
 """
 
 from __future__ import annotations
 
-import hashlib
-import operator
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from slicewise.spark.streaming.nested import concat, digest, digests, dump, map_arrays, shape
+from slicewise.spark.streaming.track_chunks import cut_track, join_track
+
 __all__ = ["Directory", "join", "split"]
 
 #: How many keys share a chunk.
 KEYS = 4096
-
-_ODD, _LOW = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF)
 
 #: For each chunk, by name, the digest of what it holds.
 Directory = dict[str, str]
@@ -43,23 +43,26 @@ def split(
     keys = rest.pop("keys", [])
     for at in range(0, len(keys), KEYS):
         changes.add(f"keys {at // KEYS}", keys[at : at + KEYS])
-    for number, track in enumerate(rest.pop("tracks", ())):
-        changes.add(f"track {number}", track)
+    rest["tracks"] = []
+    for number, track in enumerate(snapshot.get("tracks", ())):
+        whole, chunks = cut_track(track)
+        rest["tracks"].append(whole)
+        for at, (said, make) in enumerate(chunks):
+            changes.add(f"track {number} {at}", make, said)
     for kind, time in _TIMES.items():
         data = rest.pop(kind, None)
         if data is None:
             continue
-        empty = rest[f"{kind} types"] = _map(data, partial(_take, slice(0)))
+        empty = rest[f"{kind} types"] = map_arrays(data, partial(_take, slice(0)))
         numbers, bucket = np.unique(data[time] // width, return_inverse=True)
-        digests: list[str | None] = [None] * len(numbers)
+        told: list[str | None] = [None] * len(numbers)
         if kind == "slices":
             # With partials of other aggregates they are other slices, and so they are when numbers mean other keys.
-            types = _map(empty, operator.attrgetter("dtype.str"))
-            what = digest(repr([rest["labels"], rest["numbering"], types]).encode())
-            digests = [f"{what} {told}" for told in _digests(data, bucket, len(numbers))]
+            what = shape([rest["labels"], rest["numbering"], empty])
+            told = [f"{what} {one}" for one in digests([data[name] for name in _TOLD_BY], bucket, len(numbers))]
         for i, number in enumerate(numbers.tolist()):
-            changes.add(f"{kind} {number}", partial(_part, data, bucket, i), digests[i])
-    return _dump(rest), changes.chunks, changes.directory
+            changes.add(f"{kind} {number}", partial(_part, data, bucket, i), told[i])
+    return dump(rest), changes.chunks, changes.directory
 
 
 class _Changes:
@@ -74,11 +77,11 @@ class _Changes:
         """One more chunk, or a function that makes it; without a digest, what it holds is looked at."""
         dumped = None
         if told is None:
-            dumped = _dump(data() if callable(data) else data)
+            dumped = dump(data() if callable(data) else data)
             told = digest(dumped)
         self.directory[name] = told
         if self.known.get(name) != told:
-            self.chunks[name] = dumped if dumped is not None else _dump(data())
+            self.chunks[name] = dumped if dumped is not None else dump(data())
 
 
 def join(rest: bytes, chunks: Mapping[str, bytes]) -> dict[str, Any]:
@@ -90,65 +93,24 @@ def join(rest: bytes, chunks: Mapping[str, bytes]) -> dict[str, Any]:
     snapshot["keys"] = [key for name in _numbered(loaded, "keys") for key in loaded[name]]
     for name, time in _TIMES.items():
         empty = snapshot.pop(f"{name} types")
-        together = _concat([empty, *(loaded[n] for n in _numbered(loaded, name))])
+        together = concat([empty, *(loaded[n] for n in _numbered(loaded, name))])
         # By key and time again; rows of equal time are in one chunk, and stay in their order.
         order = np.lexsort((together[time], together["key"]))
-        snapshot[name] = _map(together, partial(_take, order))
-    snapshot["tracks"] = [loaded[name] for name in _numbered(loaded, "track")]
+        snapshot[name] = map_arrays(together, partial(_take, order))
+    snapshot["tracks"] = [
+        join_track(whole, [loaded[name] for name in _numbered(loaded, f"track {number}")])
+        for number, whole in enumerate(snapshot["tracks"])
+    ]
     return snapshot
 
 
-def digest(data: bytes) -> str:
-    """A short name for what a chunk holds."""
-    return hashlib.blake2b(data, digest_size=12).hexdigest()
-
-
-def _digests(slices: Mapping[str, np.ndarray], bucket: np.ndarray, count: int) -> list[str]:
-    """For each bucket, a digest of its slices, whatever their order; found without a copy of any of them."""
-    mixed = np.zeros(len(bucket), np.uint64)
-    for name in _TOLD_BY:
-        mixed = (mixed ^ slices[name].view(np.uint64)) * _ODD
-        mixed ^= mixed >> np.uint64(29)
-    # Sums of 32 bits each are exact in floats, as long as there are fewer than two million slices in a bucket.
-    halves = [np.bincount(bucket, half, count).astype(np.int64) for half in (mixed >> np.uint64(32), mixed & _LOW)]
-    each = np.bincount(bucket, minlength=count)
-    return [f"{n:x}.{high:x}.{low:x}" for n, high, low in zip(each, *halves, strict=True)]
-
-
 def _numbered(chunks: Mapping[str, Any], kind: str) -> list[str]:
-    return sorted((n for n in chunks if n.split()[0] == kind), key=lambda name: int(name.split()[1]))
-
-
-def _dump(data: Any) -> bytes:
-    return pickle.dumps(data, protocol=5)
+    return sorted((n for n in chunks if n.rpartition(" ")[0] == kind), key=lambda name: int(name.rpartition(" ")[2]))
 
 
 def _part(data: Any, bucket: np.ndarray, number: int) -> Any:
-    return _map(data, partial(_take, np.flatnonzero(bucket == number)))
+    return map_arrays(data, partial(_take, np.flatnonzero(bucket == number)))
 
 
 def _take(index: Any, array: np.ndarray) -> np.ndarray:
     return array[index]
-
-
-def _map(data: Any, f: Callable[[np.ndarray], Any]) -> Any:
-    """Apply a function to every array inside."""
-    if isinstance(data, np.ndarray):
-        return f(data)
-    if isinstance(data, Mapping):
-        return {k: _map(v, f) for k, v in data.items()}
-    if isinstance(data, (list, tuple)):
-        return type(data)(_map(v, f) for v in data)
-    return data
-
-
-def _concat(pieces: list[Any]) -> Any:
-    """Pieces of the same shape, with their arrays end to end."""
-    first = pieces[0]
-    if isinstance(first, np.ndarray):
-        return np.concatenate(pieces) if len(pieces) > 1 else first
-    if isinstance(first, Mapping):
-        return {k: _concat([p[k] for p in pieces]) for k in first}
-    if isinstance(first, (list, tuple)):
-        return type(first)(_concat([p[i] for p in pieces]) for i in range(len(first)))
-    return first

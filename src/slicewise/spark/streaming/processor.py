@@ -40,7 +40,7 @@ _NAME = T.StructType([T.StructField("name", T.StringType())])
 _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("said", T.StringType())])
 #: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
 HEAD = "head"
-FORMAT = 1
+FORMAT = 2
 #: Decoded shards of this worker, by the run they belong to and the version of their state.
 _DECODED: OrderedDict[tuple[str, str], Shard] = OrderedDict()
 #: How many are kept.
@@ -290,6 +290,11 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
     if head["format"] > FORMAT:
         raise StateError(
             f"the checkpoint has format {head['format']}, and this version reads up to {FORMAT}; upgrade slicewise"
+        )
+    if head["format"] < FORMAT:
+        raise StateError(
+            f"the checkpoint has format {head['format']}, and this version reads {FORMAT}; finish with the version "
+            "that wrote it, or start with a new checkpoint"
         )
     was, now = head["said"], job.said()
     if was["shards"] != now["shards"]:
