@@ -145,13 +145,14 @@ class Track:
             begins.append(needed.begins)
             all_found.append(found)
         begin = sorted_unique(np.concatenate([NO_ROWS, *begins]))
+        begin = begin[begin < _of_row(first, view, begin)]
         # Rows are cut at the bounds of the windows of all queries, and each cut is folded once.
         shared: list[Found | Ranges] = [f for f in all_found if f.rows is None]
         passing = None if edges is None else Passing.of(view, step.passed, step.watermark, state.given, edges)
         # Where cuts are kept for corrections, they must lie at the same rows in the next step.
         once = self.plan.ordered or not self.plan.workload.lateness
         if once:
-            shared.append(_undecided(view, first, begin))
+            shared.append(Ranges(begin, _slice_ends(view, first, begin)))
             shared += [Ranges(passing.low, passing.high)] if passing is not None else []
         pieces = Pieces(self.plan, view, state.slices, shared, inner=self._inner_bounds(came))
         if len(state.cuts):
@@ -183,7 +184,6 @@ class Track:
         Everything before a key's first begin is dropped, and its position noted in ``base``.
         """
         rows = view.rows
-        begins = begins[begins < _of_row(first, view, begins)]
         # The first row to stay of each key, in a slice or as such.
         oldest = view.earliest(begins, first)
         if len(view.keys):
@@ -410,12 +410,6 @@ def _of_row(of_key: np.ndarray, view: View, place: np.ndarray) -> np.ndarray:
 def _slice_ends(view: View, first: np.ndarray, begins: np.ndarray) -> np.ndarray:
     """Slices end where the next one starts, or where rows are needed as such."""
     return np.minimum(np.append(begins[1:], len(view.rows))[: len(begins)], _of_row(first, view, begins))
-
-
-def _undecided(view: View, first: np.ndarray, begins: np.ndarray) -> Ranges:
-    """The slices that will be kept for windows that are not decided yet."""
-    begins = begins[begins < _of_row(first, view, begins)]
-    return Ranges(begins, _slice_ends(view, first, begins))
 
 
 def _moved(view: View, first: np.ndarray, begins: np.ndarray, place: np.ndarray) -> np.ndarray:
