@@ -118,6 +118,15 @@ KINDS = {
         lambda: F.session_window("ts", "500 milliseconds"),
         lambda data, unit: sessions_by_definition(data, SECOND // 2, unit),
     ),
+    # Ties of equal time are put in order by value, so that there is one right answer.
+    "rows": Kind(
+        "100 rows every 10 rows",
+        sw.Workload("ts", keys=["k"], watermark=f"{WAIT} seconds", order=["v"]).query(
+            "q", sw.sliding(sw.rows(100), every=sw.rows(10)), total=sw.sum("v")
+        ),
+        None,
+        lambda data, unit: counts_by_definition(data, 100, 10, unit),
+    ),
 }
 
 
@@ -160,6 +169,21 @@ def sessions_by_definition(data: Data, gap: int, unit: int) -> Check:
     totals = np.add.reduceat(values, starts)[done]
     weights = times[starts][done] // SECOND % 97
     return int(done.sum()), int(totals.sum()), int((totals * weights).sum())
+
+
+def counts_by_definition(data: Data, length: int, every: int, unit: int) -> Check:
+    """All windows of so many rows whose last row the watermark has passed."""
+    times, keys, values = (np.concatenate(c) for c in zip(*data.arrays(), strict=True))
+    order = np.lexsort((values, times, keys))
+    times, keys, values = times[order], keys[order], values[order]
+    first_of_key = np.searchsorted(keys, keys)
+    starts = np.flatnonzero((np.arange(len(keys)) - first_of_key) % every == 0)
+    starts = starts[starts + length <= len(keys)]
+    last = starts + length - 1
+    starts = starts[(keys[last] == keys[starts]) & (times[last] < _watermark(data, unit))]
+    sums = np.concatenate([[0], np.cumsum(values)])
+    totals = sums[starts + length] - sums[starts]
+    return len(starts), int(totals.sum()), int((totals * (times[starts] // SECOND % 97)).sum())
 
 
 # Running
@@ -281,10 +305,12 @@ CASES = [
     ("sliding", 16, 4.0),
     ("concurrent", 16, None),
     ("session", 16, 1 / 1.2),
+    ("rows", 16, None),
     ("tumbling", 10_000, 2.0),
     ("sliding", 10_000, 10.0),
     ("concurrent", 10_000, None),
     ("session", 10_000, 1 / 1.2),
+    ("rows", 10_000, None),
 ]
 
 
