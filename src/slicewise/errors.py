@@ -61,11 +61,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("prise", ["price", "volume"])
     "did you mean 'price'?"
+    >>> did_you_mean("eventTime", ["EVENTTIME", "price"])
+    "did you mean 'EVENTTIME'?"
     >>> did_you_mean("zzz", ["price", "volume"])
     "known: 'price', 'volume'"
     """
     names = sorted({str(k) for k in known})
-    near = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+    spelled: dict[str, list[str]] = {}
+    for name in names:
+        spelled.setdefault(name.casefold(), []).append(name)
+    near = [n for found in difflib.get_close_matches(word.casefold(), spelled, n=3, cutoff=0.6) for n in spelled[found]]
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
     return "known: " + (", ".join(repr(n) for n in names) if names else "none")
