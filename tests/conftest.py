@@ -11,7 +11,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 slow_is_fine = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("quick", max_examples=20, deadline=None, suppress_health_check=slow_is_fine)
+settings.register_profile("quick", max_examples=10, deadline=None, suppress_health_check=slow_is_fine)
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=150, derandomize=True)
 settings.register_profile("long", settings.get_profile("quick"), max_examples=6000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
