@@ -82,7 +82,7 @@ def take(op: Operator) -> dict[str, Any]:
         "latest": state.latest,
         "since": dict(state.since),
         "after": dict(state.after),
-        "tracks": [_track_to_data(track) for track in op._engine.tracks],
+        "tracks": [_track_to_data(*both) for both in zip(op._engine.tracks, state.tracks, strict=True)],
         "waiting": [(_batch_to_data(k.batch), k.key) for k in op._waiting],
         "late": [(_batch_to_data(k.batch), k.key) for k in op._late],
     }
@@ -183,8 +183,7 @@ def _state(snapshot: Mapping[str, Any], plan: Plan) -> State:
     )
 
 
-def _track_to_data(track: Track) -> dict[str, Any]:
-    state = track.settled()
+def _track_to_data(track: Track, state: TrackState) -> dict[str, Any]:
     saved = {d.name: d for d in track.discretisers}
     return {
         "rows": _arrays(state.rows, without="columns") | {"columns": _columns_to_data(state.rows.columns)},
