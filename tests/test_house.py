@@ -18,6 +18,7 @@ STAGES = {
     "errors": 0,
     "amounts": 1,
     "columns": 1,
+    "plain": 1,
     "conditions": 2,
     "results": 2,
     "aggregates": 3,

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from slicewise.errors import DataError
 
-__all__ = ["TYPE_NAMES", "Column", "arrow_of", "is_integral", "physical_dtype"]
+__all__ = ["TYPE_NAMES", "Column", "arrow_of", "is_integral", "physical_dtype", "type_name"]
 
 #: What Spark calls types, for those who would rather not spell Arrow's.
 TYPE_NAMES = {
@@ -49,6 +49,21 @@ TYPE_NAMES = {
 
 #: NumPy arrays of these dtypes are columns as they are.
 _OWN_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
+
+
+def type_name(type_: pa.DataType) -> str:
+    """What Spark calls a type; Arrow's name for those that Spark does not have.
+
+    >>> type_name(pa.int64()), type_name(pa.decimal128(10, 2)), type_name(pa.list_(pa.int32())), type_name(pa.uint8())
+    ('bigint', 'decimal(10,2)', 'array<int>', 'uint8')
+    """
+    if pa.types.is_decimal(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    if pa.types.is_list(type_):
+        return f"array<{type_name(type_.value_type)}>"
+    if pa.types.is_struct(type_):
+        return f"struct<{','.join(f'{field.name}:{type_name(field.type)}' for field in type_)}>"
+    return next((name for name, known in TYPE_NAMES.items() if known == type_), str(type_))
 
 
 def is_integral(type_: pa.DataType) -> bool:

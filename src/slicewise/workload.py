@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, TIME, Amount, Measure, to_offset
 from slicewise.errors import QueryError, did_you_mean
+from slicewise.plain import classes_in
 from slicewise.results import RESERVED
-from slicewise.windows import Window
+from slicewise.windows import UserDefined, Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,6 +67,10 @@ class Workload:
         How long after the watermark a row may still correct a result.
     order
         Further columns that break ties of equal event time.
+    trust
+        Classes of your own whose objects aggregates and windows keep. State is data: when it is read, objects are made
+        only of classes that are named here, of an aggregate's ``identity`` and of what a window's ``factory`` makes.
+        Numbers, text, dates, containers and arrays need no trust.
 
     Examples
     --------
@@ -81,12 +86,14 @@ class Workload:
     watermark: Any = 0
     lateness: Any = 0
     order: Sequence[str] = ()
+    trust: Sequence[type] = ()
     queries: tuple[Query, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         _column_name(self.time, "time")
         for name in ("keys", "order"):
             object.__setattr__(self, name, _column_names(getattr(self, name), name))
+        object.__setattr__(self, "trust", _classes(self.trust))
         if self.time in self.keys:
             raise QueryError(f"`keys` must not hold the time column; got {self.time!r} as both")
         for key in self.keys:
@@ -153,6 +160,17 @@ class Workload:
         found = [c for q in self.queries for a in q.aggregates.values() for c in a.columns]
         found += [c for q in self.queries for c in q.window.reads]
         return tuple(dict.fromkeys([*found, *self.order]))
+
+    @functools.cached_property
+    def trusted(self) -> frozenset[type]:
+        """The classes of which objects in state may be made anew."""
+        classes = set(self.trust)
+        for query in self.queries:
+            for aggregate in query.aggregates.values():
+                classes |= classes_in(aggregate.identity)
+            if isinstance(query.window, UserDefined):
+                classes.add(type(query.window.factory()))
+        return frozenset(classes)
 
     def explain(self, *, ordered: bool = False, max_slice: int | None = None) -> str:
         """What the workload is, what was decided and why, in words for a terminal; see :meth:`operator`."""
@@ -249,6 +267,14 @@ def _waiting(value: Any, name: str) -> Amount:
     if amount.size < 0:
         raise QueryError(f"`{name}` must not be negative; got {str(amount)!r}")
     return amount
+
+
+def _classes(trust: Any) -> tuple[type, ...]:
+    listed = tuple(trust) if isinstance(trust, Iterable) and not isinstance(trust, str) else (trust,)
+    for item in listed:
+        if not isinstance(item, type):
+            raise QueryError(f"`trust` must be a list of classes, such as [collections.Counter]; got {item!r}")
+    return listed
 
 
 def _column_name(name: Any, parameter: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +28,7 @@ from slicewise.spark.options import RunOptions
 from slicewise.spark.output import LATE, LATE_CHANGE
 from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.streaming import processor
+from slicewise.spark.streaming.decoded import DecodedShards
 from slicewise.spark.streaming.packs import ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import HEAD, ShardProcessor
 from slicewise.spark.streaming.reports import report_type
@@ -125,17 +126,17 @@ class Workers:
     """Python workers, each with what it has decoded so far. None at all: everything is read from the state."""
 
     def __init__(self, count: int = 1) -> None:
-        self.memories: list[OrderedDict] = [OrderedDict() for _ in range(count)]
+        self.memories = [DecodedShards(most=1 << 30) for _ in range(count)]
         self._turn = 0
 
     @contextmanager
     def next(self) -> Iterator[None]:
         """One of them, in turn."""
-        memory: OrderedDict = OrderedDict()
+        memory = DecodedShards(most=0)
         if self.memories:
             memory = self.memories[self._turn % len(self.memories)]
             self._turn += 1
-        with mock.patch.object(processor, "_DECODED", memory):
+        with mock.patch.object(processor, "DECODED", memory):
             yield
 
 
@@ -164,7 +165,12 @@ class FakeStream:
         job = _job(source, plan, RunOptions(bad=bad, **options), shards)
         self.job = replace(job, output=replace(job.output, late=self.row_type)) if late else job
         self.packer = Packer(
-            make_plan, self.shards, slices=_can_slice(plan) and late is None, keys=len(workload.keys), bad=bad
+            make_plan,
+            workload.trusted,
+            self.shards,
+            slices=_can_slice(plan) and late is None,
+            keys=len(workload.keys),
+            bad=bad,
         )
         self.workers = workers or Workers()
         self.handles = handles or {shard: FakeHandle() for shard in self.shards}

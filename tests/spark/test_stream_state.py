@@ -239,7 +239,8 @@ def test_a_key_with_half_of_all_rows_makes_packs_no_larger():
     even, skewed = packs(many), packs([k for key in many for k in ("k0", key)])
     for shard in even:
         count = [
-            sum(len(s["key"]) for p in each[shard] for s in read_rows(p.content)["slices"]) for each in (even, skewed)
+            sum(len(s["key"]) for p in each[shard] for s in read_rows(p.content, ())["slices"])
+            for each in (even, skewed)
         ]
         size = [sum(len(p.content) for p in each[shard]) for each in (even, skewed)]
         assert count[1] <= count[0] + 12
@@ -304,8 +305,8 @@ def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
 @pytest.mark.parametrize(
     ("newer", "said"),
     [
-        (1, "checkpoint has format 3, and this version reads up to 2; upgrade slicewise"),
-        (-1, "checkpoint has format 1, and this version reads 2; finish with the version that wrote it, or start with"),
+        (1, "checkpoint has format 4, and this version reads up to 3; upgrade slicewise"),
+        (-1, "checkpoint has format 2, and this version reads 3; finish with the version that wrote it, or start with"),
     ],
 )
 def test_a_state_of_another_format_is_refused(newer, said):

@@ -364,6 +364,9 @@ class DecimalTotals(_TotalsMonoid):
     dtypes = (_OBJECT, _INT64)
     exact = True
 
+    def scaled_by(self) -> tuple[int | None, ...]:
+        return 0, None
+
     def combine(self, a: Parts, b: Parts) -> Parts:
         return a[0] + b[0], a[1] + b[1]
 

@@ -15,7 +15,7 @@ has a float64 part and an int64 part. Two families:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +32,7 @@ __all__ = [
     "concat_parts",
     "fold_pairwise",
     "put_parts",
+    "rescaled",
     "scan_pairwise",
     "take_parts",
 ]
@@ -62,6 +63,17 @@ def put_parts(parts: Parts, index: np.ndarray, values: Parts) -> Parts:
             part[index] = value
         out.append(part)
     return tuple(out)
+
+
+def rescaled(unscaled: np.ndarray, digits: int) -> np.ndarray:
+    """Unscaled decimals as those of a type with so many more digits behind the point; None stays None.
+
+    >>> rescaled(np.array([120, None], object), 2)
+    array([12000, None], dtype=object)
+    """
+    out = np.empty(len(unscaled), object)
+    out[:] = [None if x is None else x * 10**digits for x in unscaled.tolist()]
+    return out
 
 
 def fold_pairwise(combine: Callable[[Parts, Parts], Parts], parts: Parts, starts: np.ndarray) -> Parts:
@@ -251,6 +263,20 @@ class Monoid(ABC):
     def scan(self, parts: Parts) -> Parts:
         """Running combination over all partials."""
         return scan_pairwise(self.combine, parts)
+
+    def scaled_by(self) -> tuple[int | None, ...]:
+        """For each part that holds unscaled decimals, the number of the column whose scale it has; None for others."""
+        return (None,) * len(self.dtypes)
+
+    def widened(self, parts: Parts, types: Mapping[str, pa.DataType]) -> Parts:
+        """Partials of columns that were of these types, none of them wider than it is now."""
+        out = []
+        for part, column in zip(parts, self.scaled_by(), strict=True):
+            if column is not None and pa.types.is_decimal(self.types[column]):
+                digits = self.types[column].scale - types[self.aggregate.columns[column]].scale
+                part = rescaled(part, digits) if digits else part
+            out.append(part)
+        return tuple(out)
 
     def set_time_type(self, type_: pa.DataType) -> None:  # noqa: B027
         """Say of which type event times are, for results that report them; they are int64 otherwise."""

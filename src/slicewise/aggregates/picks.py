@@ -192,6 +192,9 @@ class PositionMonoid(PickMonoid):
         self.dtypes = (_INT64, physical_dtype(types[0]), _BOOL)
         self._last, self._skips_nulls = last, skips_nulls
 
+    def scaled_by(self) -> tuple[int | None, ...]:
+        return None, 0, None
+
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
         column = columns[0]
         if self._skips_nulls and column.valid is not None:
@@ -245,6 +248,10 @@ class PeakMonoid(PickMonoid):
             self.identity = (*self.identity, filler(type_), False)
             self.dtypes = (*self.dtypes, physical_dtype(type_), _BOOL)
         self._largest = largest
+
+    def scaled_by(self) -> tuple[int | None, ...]:
+        payload = (len(self.dtypes) - 3) // 2
+        return len(self.types) - 1, None, None, *(x for i in range(payload) for x in (i, None))
 
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
         *payload, by = columns

@@ -92,6 +92,9 @@ class M4Monoid(Monoid):
         self._time = type_
         self.result = _struct_type(self.types[0], type_)
 
+    def scaled_by(self) -> tuple[int | None, ...]:
+        return tuple(x for pick in self._picks for x in pick.scaled_by())
+
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
         return tuple(x for pick in self._picks for x in pick.lift(columns, times))
 

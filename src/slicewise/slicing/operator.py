@@ -290,6 +290,8 @@ class Operator:
         #: Results of rows beside one that was refused; they come out with the next ones.
         self._held = NOTHING
         self._rows = self._results = self._late_rows = 0
+        #: Names of queries that counted rows and are gone.
+        self._retired: frozenset[str] = frozenset()
         self._buffer.look_closer()
 
     def _next_due(self) -> tuple[int, int]:
@@ -448,7 +450,10 @@ class Operator:
     def _adapt(self, workload: Workload) -> None:
         """Run another workload from here on: the same one with queries added or removed."""
         self._flush()
+        retired = self._retired
         if self._engine is not None:
+            going_on = {q.name for q in workload.queries if q in self.workload.queries}
+            retired = snapshots.retire(retired, snapshots.counting(self.workload), going_on, workload)
             missing = [c for c in workload.columns if c not in self._types]
             if missing:
                 raise QueryError(
@@ -459,6 +464,7 @@ class Operator:
             plan = self._plan(workload, self._types, self._time_type)
             self._engine = Engine(plan, adapted_state(self._engine, plan))
         self.workload = self._buffer.workload = workload
+        self._retired = retired
         self._buffer.look_closer()
 
 

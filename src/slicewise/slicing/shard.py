@@ -18,10 +18,14 @@ from slicewise.slicing.intake import Batch
 from slicewise.slicing.operator import Operator, _Kept
 from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.slices import Slices
+from slicewise.slicing.tuples import Tuples
 from slicewise.windows import Session
 from slicewise.workload import Workload
 
 __all__ = ["Shard"]
+
+#: What a Python value takes that an array or a table of keys refers to.
+_OBJECT_BYTES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,16 @@ class Shard(Operator):
     def watermark(self) -> int:
         """Where the watermark stands."""
         return self._watermark
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes: those of arrays, and what Python objects in them and keys take on average."""
+        state = self.engine.state
+        rows = [state.tuples, *(track.rows for track in state.tracks)]
+        arrays = state.slices.nbytes + sum(r.nbytes for r in rows)
+        return arrays + _OBJECT_BYTES * (
+            len(self._keys) * max(len(self.workload.keys), 1) + _objects(state.slices, rows)
+        )
 
     def take_slices(self, keys: Sequence[pa.Array], count: int, slices: Slices) -> None:
         """Let in slices whose keys are positions in these key columns, of ``count`` keys."""
@@ -103,6 +117,12 @@ class Shard(Operator):
         late, self._late = self._late, []
         super()._forget_silent_keys()
         self._late = late
+
+
+def _objects(slices: Slices, rows: Sequence[Tuples]) -> int:
+    """How many Python objects arrays refer to."""
+    arrays = [p for parts in slices.parts for p in parts] + [c.values for r in rows for c in r.columns.values()]
+    return sum(len(a) for a in arrays if a.dtype.hasobject)
 
 
 def _of_slices(slices: Slices, index: np.ndarray) -> _Kept:

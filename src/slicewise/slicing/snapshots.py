@@ -1,21 +1,25 @@
 """Snapshots: the state of an operator as plain data, and back.
 
-A snapshot is a dictionary of NumPy arrays, numbers, strings and bytes. It says which format it has and which workload
-it belongs to; a workload whose queries were added or removed since continues from it, any other refuses it.
+A snapshot is a dictionary of NumPy arrays, numbers, strings and bytes, and of what user code keeps: everything that
+:mod:`slicewise.plain` writes and reads, given the classes that the workload trusts. It says which format it has and
+which workload it belongs to; a workload whose queries were added or removed since continues from it, any other refuses
+it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from slicewise.columns import Column
+from slicewise.aggregates.base import Parts
+from slicewise.amounts import ROWS
+from slicewise.columns import Column, type_name
 from slicewise.errors import StateError
 from slicewise.plan.plan import Plan
 from slicewise.slicing.adapting import Labels, adapted_state, carried_state
@@ -27,14 +31,16 @@ from slicewise.slicing.reports import Reported, Table
 from slicewise.slicing.slices import Slices
 from slicewise.slicing.tracks import Track, TrackState, carried_track
 from slicewise.slicing.tuples import Tuples
+from slicewise.slicing.widening import check_types, widened
+from slicewise.windows import Policy, Sliding, Window
 from slicewise.workload import Workload
 
 if TYPE_CHECKING:
     from slicewise.slicing.operator import Operator
 
-__all__ = ["FORMAT", "describe", "fingerprint", "renumbered", "restore", "take"]
+__all__ = ["FORMAT", "counting", "describe", "fingerprint", "renumbered", "restore", "retire", "take"]
 
-FORMAT = 3
+FORMAT = 4
 #: What may not change between a snapshot and the workload that continues from it.
 IDENTITY = ("time", "keys", "order", "lateness", "ordered")
 
@@ -56,6 +62,29 @@ def fingerprint(description: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def counting(workload: Workload) -> list[str]:
+    """The queries that count rows from the first one that they saw."""
+    return [q.name for q in workload.queries if _counts_rows(q.window)]
+
+
+def retire(
+    retired: frozenset[str], counting: Iterable[str], going_on: Collection[str], workload: Workload
+) -> frozenset[str]:
+    """The names that no query may count rows under any more, when only some queries go on in a workload.
+
+    A count that begins anew under an old name would give new results the positions of old ones: whoever stored those
+    under query and span would take the one for the other.
+    """
+    gone = retired | (frozenset(counting) - frozenset(going_on))
+    for query in workload.queries:
+        if _counts_rows(query.window) and query.name in gone:
+            raise StateError(
+                f"query {query.name!r} counted rows under this name before, and would now count from 0 again; its "
+                "spans would repeat those of results that were reported already: give it another name"
+            )
+    return gone
+
+
 def take(op: Operator) -> dict[str, Any]:
     """The state of an operator as plain data."""
     description = describe(op.workload, op.ordered)
@@ -71,7 +100,9 @@ def take(op: Operator) -> dict[str, Any]:
     assert op._time_type is not None
     state, labels = op._engine.settled(), Labels.of(op._engine.plan)
     return snapshot | {
-        "types": _schema_to_bytes({**op._types, "\0time": op._time_type}),
+        "types": _schema_to_bytes({**_types_read(op), "\0time": op._time_type}),
+        "counting": counting(op.workload),
+        "retired": sorted(op._retired),
         "keys": list(op._keys.values),
         "numbering": op._keys.numbering,
         "labels": {"aggregates": labels.aggregates, "windows": labels.windows, "gaps": labels.gaps},
@@ -98,20 +129,27 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
         op._watermark = snapshot["watermark"]
         op._rows, op._results, op._late_rows = snapshot["counters"]
         return
-    types = _schema_from_bytes(snapshot["types"])
-    time_type = types.pop("\0time")
+    was = _schema_from_bytes(snapshot["types"])
+    time_type = was.pop("\0time")
+    if op._time_type not in (None, time_type):
+        raise StateError(
+            f"the state was written with the time column {op.workload.time!r} as {type_name(time_type)}, and now it is "
+            f"{type_name(op._time_type)}; cast it to {type_name(time_type)}, or start anew without the old state"
+        )
     had = snapshot["workload"]["queries"]
     kept = op.workload._with(tuple(q for q in op.workload.queries if had.get(q.name) == repr(q)))
-    missing = [c for c in op.workload.columns if c not in {**op._types, **types}]
+    going_on = [q.name for q in kept.queries]
+    retired = retire(frozenset(snapshot["retired"]), snapshot["counting"], going_on, op.workload)
+    types = check_types(was, op._types, {m.column for q in kept.queries for m in q.window.measures if m.column})
+    missing = [c for c in op.workload.columns if c not in types]
     if missing:
         raise StateError(
             f"the snapshot never read column {missing[0]!r}, so its type is not known; say it when the operator is "
             f"made: operator(types={{{missing[0]!r}: 'double'}})"
         )
-    types = {**op._types, **types}
     labels = Labels(*(tuple(snapshot["labels"][n]) for n in ("aggregates", "windows", "gaps")))
     plan = op._plan(kept, types, time_type)
-    engine = Engine(plan, carried_state(_state(snapshot, plan), labels, plan))
+    engine = Engine(plan, carried_state(_state(snapshot, plan, was, labels), labels, plan))
     if kept.queries != op.workload.queries:
         plan = op._plan(op.workload, types, time_type)
         engine = Engine(plan, adapted_state(engine, plan))
@@ -123,6 +161,7 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     op._types, op._time_type, op._keys, op._engine = types, time_type, keys, engine
     op._buffer.time_type = time_type
     op._watermark = snapshot["watermark"]
+    op._retired = retired
     op._rows, op._results, op._late_rows = snapshot["counters"]
     op._waiting = [_Kept(_batch_from_data(b), key) for b, key in snapshot["waiting"]]
     op._late = [_Kept(_batch_from_data(b), key) for b, key in snapshot["late"]]
@@ -165,10 +204,21 @@ def _check(op: Operator, snapshot: Mapping[str, Any]) -> None:
         )
 
 
-def _state(snapshot: Mapping[str, Any], plan: Plan) -> State:
+def _counts_rows(window: Window) -> bool:
+    """Whether results are known by positions of rows."""
+    return isinstance(window, (Sliding, Policy)) and window.every.measure == ROWS
+
+
+def _types_read(op: Operator) -> dict[str, pa.DataType]:
+    """The types of what the workload reads; the user may have told those of other columns too."""
+    return {name: op._types[name] for name in (*op.workload.keys, *op.workload.columns)}
+
+
+def _state(snapshot: Mapping[str, Any], plan: Plan, was: Mapping[str, pa.DataType], labels: Labels) -> State:
     slices, tuples = dict(snapshot["slices"]), dict(snapshot["tuples"])
-    parts = tuple(tuple(p) for p in slices.pop("parts"))
-    columns = _columns_from_data(tuples.pop("columns"))
+    widen = _Widening(plan, was)
+    parts = tuple(widen.parts(label, p) for label, p in zip(labels.aggregates, slices.pop("parts"), strict=True))
+    columns = widen.columns(tuples.pop("columns"))
     windows, *sessions = (Table(**t) for t in snapshot["reported"])
     return State(
         slices=Slices(**slices, parts=parts),
@@ -179,7 +229,7 @@ def _state(snapshot: Mapping[str, Any], plan: Plan) -> State:
         latest=snapshot["latest"],
         since=dict(snapshot["since"]),
         after=dict(snapshot["after"]),
-        tracks=tuple(t for t in (_track_from_data(d, plan) for d in snapshot["tracks"]) if t is not None),
+        tracks=tuple(t for t in (_track_from_data(d, plan, widen) for d in snapshot["tracks"]) if t is not None),
     )
 
 
@@ -199,12 +249,12 @@ def _track_to_data(track: Track, state: TrackState) -> dict[str, Any]:
     }
 
 
-def _track_from_data(data: Mapping[str, Any], plan: Plan) -> TrackState | None:
+def _track_from_data(data: Mapping[str, Any], plan: Plan, widen: _Widening) -> TrackState | None:
     rows = dict(data["rows"])
-    columns = _columns_from_data(rows.pop("columns"))
+    columns = widen.columns(rows.pop("columns"))
     ledgers = {name: Ledger(**arrays) for name, arrays in data["ledgers"].items()}
     same = {name: data[name] for name in ("base", "last_seen", "queries", "since", "arrived", "windows")}
-    slices = {name: tuple(parts) for name, parts in data["slices"].items()}
+    slices = {name: widen.parts(name, parts) for name, parts in data["slices"].items()}
     state = TrackState(Tuples(**rows, columns=columns), slices, ledgers=ledgers, **same, given=data["arrived"])
     kept = carried_track(state, plan)
     if kept is None:
@@ -212,6 +262,22 @@ def _track_from_data(data: Mapping[str, Any], plan: Plan) -> TrackState | None:
     saved = {d.name: d for d in Track(plan, kept).discretisers}
     memory = {name: saved[name].load(m) for name, m in data["memory"].items() if name in saved}
     return replace(kept, memory=memory)
+
+
+class _Widening:
+    """Reads what was written with the types ``was`` as a plan with other, wider types needs it."""
+
+    def __init__(self, plan: Plan, was: Mapping[str, pa.DataType]) -> None:
+        self.types, self.was = plan.column_types, was
+        self.monoids = {repr(m.aggregate): m for m in plan.monoids}
+
+    def parts(self, aggregate: str, parts: Sequence[np.ndarray]) -> Parts:
+        monoid = self.monoids.get(aggregate)
+        return tuple(parts) if monoid is None else monoid.widened(tuple(parts), self.was)
+
+    def columns(self, data: Mapping[str, Sequence[Any]]) -> dict[str, Column]:
+        columns = _columns_from_data(data)
+        return {n: widened(c, self.types[n]) if n in self.types else c for n, c in columns.items()}
 
 
 def _arrays(data: Any, without: str = "") -> dict[str, np.ndarray]:

@@ -2,19 +2,19 @@
 
 Slices and stored rows go into chunks by their event time: new rows touch the last few chunks, old ones stay as they
 were and are dropped whole. Tracks are cut by keys. What a chunk holds is told by its digest; one whose digest did not
-change is not written.
+change is not written. Chunks are plain data: Arrow and JSON, and objects of classes that the workload trusts.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from slicewise.spark.streaming.nested import concat, digest, digests, dump, map_arrays, shape
+from slicewise.plain import dump, load
+from slicewise.spark.streaming.nested import concat, digest, digests, map_arrays, shape
 from slicewise.spark.streaming.track_chunks import cut_track, join_track
 
 __all__ = ["Directory", "join", "split"]
@@ -32,20 +32,21 @@ _TOLD_BY = ("key", "first", "last", "rows", "fresh", "closed")
 
 
 def split(
-    snapshot: Mapping[str, Any], width: int, known: Mapping[str, str]
+    snapshot: Mapping[str, Any], width: int, known: Mapping[str, str], trust: Collection[type] = ()
 ) -> tuple[bytes, dict[str, bytes], Directory]:
     """A snapshot of a shard: what changes every time anyway, the chunks that changed, and the directory of all.
 
-    Slices are put together by ``width`` of event time; ``known`` is the directory of what was written before.
+    Slices are put together by ``width`` of event time; ``known`` is the directory of what was written before. A state
+    with an object of a class that is not in ``trust`` is refused, because it could not be read back.
     """
     rest = dict(snapshot)
-    changes = _Changes(known)
+    changes = _Changes(known, trust)
     keys = rest.pop("keys", [])
     for at in range(0, len(keys), KEYS):
         changes.add(f"keys {at // KEYS}", keys[at : at + KEYS])
     rest["tracks"] = []
     for number, track in enumerate(snapshot.get("tracks", ())):
-        whole, chunks = cut_track(track)
+        whole, chunks = cut_track(track, trust)
         rest["tracks"].append(whole)
         for at, (said, make) in enumerate(chunks):
             changes.add(f"track {number} {at}", make, said)
@@ -57,19 +58,20 @@ def split(
         numbers, bucket = np.unique(data[time] // width, return_inverse=True)
         told: list[str | None] = [None] * len(numbers)
         if kind == "slices":
-            # With partials of other aggregates they are other slices, and so they are when numbers mean other keys.
-            what = shape([rest["labels"], rest["numbering"], empty])
+            # With partials of other aggregates or types they are other slices, and so they are when numbers mean other
+            # keys.
+            what = shape([rest["labels"], rest["types"], rest["numbering"], empty])
             told = [f"{what} {one}" for one in digests([data[name] for name in _TOLD_BY], bucket, len(numbers))]
         for i, number in enumerate(numbers.tolist()):
             changes.add(f"{kind} {number}", partial(_part, data, bucket, i), told[i])
-    return dump(rest), changes.chunks, changes.directory
+    return dump(rest, trust), changes.chunks, changes.directory
 
 
 class _Changes:
     """Which of some chunks are not as they were."""
 
-    def __init__(self, known: Mapping[str, str]) -> None:
-        self.known = known
+    def __init__(self, known: Mapping[str, str], trust: Collection[type]) -> None:
+        self.known, self.trust = known, trust
         self.chunks: dict[str, bytes] = {}
         self.directory: Directory = {}
 
@@ -77,17 +79,17 @@ class _Changes:
         """One more chunk, or a function that makes it; without a digest, what it holds is looked at."""
         dumped = None
         if told is None:
-            dumped = dump(data() if callable(data) else data)
+            dumped = dump(data() if callable(data) else data, self.trust)
             told = digest(dumped)
         self.directory[name] = told
         if self.known.get(name) != told:
-            self.chunks[name] = dumped if dumped is not None else dump(data())
+            self.chunks[name] = dumped if dumped is not None else dump(data(), self.trust)
 
 
-def join(rest: bytes, chunks: Mapping[str, bytes]) -> dict[str, Any]:
+def join(rest: bytes, chunks: Mapping[str, bytes], trust: Collection[type] = ()) -> dict[str, Any]:
     """The snapshot that was split into these chunks."""
-    loaded = {name: pickle.loads(data) for name, data in chunks.items()}
-    snapshot = pickle.loads(rest)
+    loaded = {name: load(data, trust) for name, data in chunks.items()}
+    snapshot = load(rest, trust)
     if "workload" in snapshot and "types" not in snapshot:
         return snapshot
     snapshot["keys"] = [key for name in _numbered(loaded, "keys") for key in loaded[name]]

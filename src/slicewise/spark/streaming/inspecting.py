@@ -30,6 +30,11 @@ class Inspection:
         How many rows came, results went, and rows came too late, since the stream was first started.
     watermark
         Where it stands, as the event time's own number; None before the first row.
+    oldest
+        The event time of the oldest row that the state still holds; None where it holds none.
+    offsets
+        How far each source of the stream was read, in order: what the source itself calls an offset, in JSON. The
+        stream goes on behind it.
     queries
         The queries by name, as they were said.
     since
@@ -45,6 +50,8 @@ class Inspection:
     results: int
     late: int
     watermark: int | None
+    oldest: int | None
+    offsets: tuple[str, ...]
     queries: dict[str, str]
     since: dict[str, int]
     timestamps: bool
@@ -54,7 +61,8 @@ class Inspection:
             f"{self.shards} shards, {self.keys} keys, {self.slices} slices, {self.tuples} stored rows, "
             f"{self.bytes} bytes",
             f"{self.rows} rows came, {self.late} of them late; {self.results} results went",
-            f"watermark {self._instant(self.watermark)}",
+            f"watermark {self._instant(self.watermark)}, oldest row held {self._instant(self.oldest, 'none')}",
+            *(f"read up to {offset}" for offset in self.offsets),
             "queries",
         ]
         for name, said in self.queries.items():
@@ -62,9 +70,9 @@ class Inspection:
             lines.append(f"  {said}{since}")
         return "\n".join(lines)
 
-    def _instant(self, at: int | None) -> str:
+    def _instant(self, at: int | None, absent: str = "not set yet") -> str:
         if at is None:
-            return "not set yet"
+            return absent
         return format_instant(at) if self.timestamps else str(at)
 
 
@@ -79,7 +87,7 @@ def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
     heads = [json.loads(row.said) for row in chunks.where(F.col("name") == HEAD).collect()]
     if not heads:
         raise StateError(f"the checkpoint {checkpoint} holds no state yet; no rows have come")
-    return _summed(heads, int(sizes[0] or 0) if sizes else 0)
+    return _summed(heads, int(sizes[0] or 0) if sizes else 0, _offsets(checkpoint, session))
 
 
 def _chunks(checkpoint: str, session: SparkSession) -> DataFrame:
@@ -91,7 +99,18 @@ def _chunks(checkpoint: str, session: SparkSession) -> DataFrame:
         raise StateError(f"{checkpoint} is no checkpoint of a slicewise stream that has run: {reason}") from error
 
 
-def _summed(heads: list[dict[str, Any]], size: int) -> Inspection:
+def _offsets(checkpoint: str, session: SparkSession) -> tuple[str, ...]:
+    """The offsets of the last micro-batch that was committed, from Spark's own log: one line for each source."""
+    commits = session.read.format("binaryFile").load(f"{checkpoint}/commits").select("path").collect()
+    committed = [name for name in (row.path.rpartition("/")[2] for row in commits) if name.isdecimal()]
+    if not committed:
+        return ()
+    log = session.read.text(f"{checkpoint}/offsets/{max(committed, key=int)}", wholetext=True).first()
+    # The first two lines are the log's version and what Spark remembers of the micro-batch.
+    return tuple(log.value.splitlines()[2:]) if log is not None else ()
+
+
+def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) -> Inspection:
     counts = [head["counts"] for head in heads]
     total = {name: sum(c[name] for c in counts) for name in counts[0]}
     watermarks = [h["watermark"] for h in heads if h["watermark"] is not None]
@@ -102,6 +121,9 @@ def _summed(heads: list[dict[str, Any]], size: int) -> Inspection:
         shards=first["said"]["shards"],
         bytes=size,
         watermark=max(watermarks, default=None),
+        # Checkpoints of older formats do not say, and can be looked into all the same.
+        oldest=min((h["oldest"] for h in heads if h.get("oldest") is not None), default=None),
+        offsets=offsets,
         queries=first["queries"],
         since=since,
         timestamps=first["timestamps"],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["concat", "digest", "digests", "dump", "map_arrays", "shape"]
+__all__ = ["concat", "digest", "digests", "map_arrays", "shape"]
 
 _ODD, _LOW = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF)
 
@@ -17,11 +16,6 @@ _ODD, _LOW = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF)
 def digest(data: bytes) -> str:
     """A short name for some bytes."""
     return hashlib.blake2b(data, digest_size=12).hexdigest()
-
-
-def dump(data: Any) -> bytes:
-    """Data as bytes."""
-    return pickle.dumps(data, protocol=5)
 
 
 def digests(columns: Sequence[np.ndarray], bucket: np.ndarray, count: int) -> list[str]:

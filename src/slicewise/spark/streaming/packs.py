@@ -7,8 +7,7 @@ all partitions, all shards agree on the watermark.
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import types as T
 
+from slicewise import plain
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.plan.plan import Plan
@@ -58,9 +58,9 @@ class _Load:
     tables: list[pa.Table] = field(default_factory=list)
     late: list[pa.Table] = field(default_factory=list)
 
-    def content(self) -> bytes:
+    def content(self, trust: Collection[type]) -> bytes:
         found = {"slices": self.sliced, "rows": _many(self.tables), "late": _many(self.late)}
-        return pickle.dumps(found, protocol=5)
+        return plain.dump(found, trust)
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Packer:
 
     Attributes
     ----------
+    trust
+        The classes of objects that partials may hold.
     shards
         The ids of the shards; the input's ``shard`` column holds positions among them.
     slices
@@ -81,6 +83,7 @@ class Packer:
     """
 
     make_plan: Callable[[], Plan]
+    trust: frozenset[type]
     shards: tuple[int, ...]
     slices: bool
     keys: int
@@ -113,7 +116,7 @@ class Packer:
             pa.array([latest] * n, pa.int64()),
             pa.array([load.rows for load in loads], pa.int64()),
             pa.array([load.bad for load in loads], pa.int64()),
-            pa.array([load.content() for load in loads], pa.binary()),
+            pa.array([load.content(self.trust) for load in loads], pa.binary()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
@@ -179,9 +182,9 @@ def read_slices(data: dict[str, Any]) -> tuple[list[pa.Array], int, Slices]:
     return keys, data["count"], slices
 
 
-def read_rows(content: bytes) -> dict[str, Any]:
+def read_rows(content: bytes, trust: Collection[type]) -> dict[str, Any]:
     """The content of a pack."""
-    return pickle.loads(content)
+    return plain.load(content, trust)
 
 
 def to_ipc(table: pa.Table) -> bytes:

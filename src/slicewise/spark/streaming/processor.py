@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections import OrderedDict
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +26,7 @@ from slicewise.slicing.shard import Shard
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.streaming.chunks import join, split
+from slicewise.spark.streaming.decoded import DECODED
 from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices
 from slicewise.spark.streaming.reports import reports
 from slicewise.workload import Workload
@@ -40,11 +40,7 @@ _NAME = T.StructType([T.StructField("name", T.StringType())])
 _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("said", T.StringType())])
 #: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
 HEAD = "head"
-FORMAT = 2
-#: Decoded shards of this worker, by the run they belong to and the version of their state.
-_DECODED: OrderedDict[tuple[str, str], Shard] = OrderedDict()
-#: How many are kept.
-MOST_DECODED = 64
+FORMAT = 3
 #: Where a row as it came stands beside the columns of the user, none of which can have this name.
 WHOLE = "\0row"
 
@@ -117,11 +113,11 @@ class ShardProcessor(StatefulProcessor):
         """Called by Spark with the packs of one shard."""
         # Packs come in any order; the answer must not depend on it.
         packs = sorted(rows, key=lambda pack: pack.partition)
-        head, shard = self._load()
+        head, shard = self._load(key)
         before = (shard._rows, shard._late_rows)
         tables, late = [], []
         for pack in packs:
-            content = read_rows(pack.content)
+            content = read_rows(pack.content, self.job.workload.trusted)
             for data in content["slices"]:
                 shard.take_slices(*read_slices(data))
             if content["rows"]:
@@ -135,19 +131,19 @@ class ShardProcessor(StatefulProcessor):
         head = {**head, "latest": latest, "arrived": now if seen else head["arrived"]}
         if latest > -NEVER:
             results = results + shard.advance(max(shard.watermark, self.job.watermark(latest)))
-        told = yield from self._finish(head, shard, results, before, sum(p.bad for p in packs), late)
+        told = yield from self._finish(key, head, shard, results, before, sum(p.bad for p in packs), late)
         self._wake_up(told, now)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[Row]:
         """Called by Spark when nothing has come for a while: the watermark follows the clock."""
-        head, shard = self._load()
+        head, shard = self._load(key)
         now = timerValues.getCurrentProcessingTimeInMs()
         clock = self.job.watermark(head["latest"] + 1000 * (now - head["arrived"]))
         before = (shard._rows, shard._late_rows)
         results = shard.advance(max(shard.watermark, clock)) if head["latest"] > -NEVER else Results()
-        told = yield from self._finish(head, shard, results, before, 0, [])
+        told = yield from self._finish(key, head, shard, results, before, 0, [])
         self._wake_up(told, now)
 
     def close(self) -> None:
@@ -155,7 +151,7 @@ class ShardProcessor(StatefulProcessor):
 
     # Inside
 
-    def _load(self) -> tuple[dict[str, Any], Shard]:
+    def _load(self, key: Any) -> tuple[dict[str, Any], Shard]:
         """The shard as it was after the last micro-batch: decoded already, or from its chunks."""
         job = self.job
         found = self.chunks.getValue((HEAD,))
@@ -165,11 +161,11 @@ class ShardProcessor(StatefulProcessor):
         rest, said = found
         head = json.loads(said)
         _check(head, job)
-        shard = _DECODED.pop((job.run, head["version"]), None)
+        shard = DECODED.take((job.run, *key), head["version"])
         if shard is None:
             shard = Shard(job.running, job.types, job.time_type)
             chunks = {name: self._chunk(name) for name in head["directory"]}
-            shard.restore(_continued(join(rest, chunks), head, job))
+            shard.restore(_continued(join(rest, chunks, job.workload.trusted), head, job))
             if job.ahead and head["latest"] > -NEVER:
                 had = head["queries"]
                 shard.begin([q.name for q in job.workload.queries if had.get(q.name) != repr(q)], head["latest"] + 1)
@@ -181,6 +177,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _finish(
         self,
+        key: Any,
         head: dict[str, Any],
         shard: Shard,
         results: Results,
@@ -190,17 +187,17 @@ class ShardProcessor(StatefulProcessor):
     ) -> Generator[Row, None, dict[str, Any]]:
         """Send results, keep the state; what its head says."""
         batches = _batches(shard, results, late, self.job)
-        told = self._save(head, shard)
+        told = self._save(key, head, shard)
         came = {"rows": shard._rows - before[0], "late": shard._late_rows - before[1], "bad": bad}
         kept = {"keys": told["counts"]["keys"], "slices": told["counts"]["slices"], "watermark": told["watermark"]}
         yield from reports(came | kept, batches)
         return told
 
-    def _save(self, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
+    def _save(self, key: Any, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
         """Write what changed; what the head says now."""
         old: dict[str, str] = head["directory"]
         snapshot = shard.snapshot()
-        rest, chunks, directory = split(snapshot, self.job.width, old)
+        rest, chunks, directory = split(snapshot, self.job.width, old, self.job.workload.trusted)
         for name, data in chunks.items():
             self.chunks.updateValue((name,), (data, None))
         for name in old.keys() - directory.keys():
@@ -210,9 +207,7 @@ class ShardProcessor(StatefulProcessor):
         head = {**head, "format": FORMAT, "version": version, "directory": directory, **told}
         self.chunks.updateValue((HEAD,), (rest, json.dumps(head)))
         if not os.environ.get("SLICEWISE_NO_CACHE"):
-            _DECODED[self.job.run, version] = shard
-            while len(_DECODED) > MOST_DECODED:
-                _DECODED.popitem(last=False)
+            DECODED.keep((self.job.run, *key), version, shard)
         return told
 
     def _wake_up(self, told: Mapping[str, Any], now: int) -> None:
@@ -281,9 +276,17 @@ def _told(shard: Shard, snapshot: Mapping[str, Any], job: ShardJob) -> dict[str,
         },
         "watermark": job.shown(shard.watermark),
         "queries": {q.name: repr(q) for q in job.workload.queries},
+        "oldest": _oldest(snapshot),
         "since": {name: at for name, at in snapshot["since"].items() if at > -NEVER},
         "timestamps": pa.types.is_timestamp(job.time_type),
     }
+
+
+def _oldest(snapshot: Mapping[str, Any]) -> int | None:
+    """The event time of the oldest row that the state still holds."""
+    arrays = [snapshot["slices"]["first"], snapshot["tuples"]["time"], *(t["rows"]["time"] for t in snapshot["tracks"])]
+    times = [int(array.min()) for array in arrays if len(array)]
+    return min(times, default=None)
 
 
 def _check(head: Mapping[str, Any], job: ShardJob) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["shard_ids"]
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+__all__ = ["shard_ids", "shard_number"]
 
 _SEED = 42
 _MASK = 0xFFFFFFFF
@@ -23,6 +27,34 @@ def shard_ids(partitions: int) -> tuple[int, ...]:
         ids.setdefault(_hash(candidate) % partitions, candidate)
         candidate += 1
     return tuple(ids[p] for p in range(partitions))
+
+
+def shard_number(keys: list[tuple[Column, T.DataType]], partitions: int) -> Column:
+    """Which of the shards a row's key lives in; without keys, all rows live in the first."""
+    if not keys:
+        return F.lit(0)
+    parts = [part for key, type_ in keys for part in _hashed(key, type_)]
+    return F.pmod(F.xxhash64(*parts), F.lit(partitions)).cast("int")
+
+
+def _hashed(key: Column, type_: T.DataType) -> list[Column]:
+    """What is hashed of a key: its widest form, so that a key whose type grows stays in its shard.
+
+    A decimal is hashed in two parts, since no decimal type holds all that others do: its text would do, but depends on
+    the session's settings.
+    """
+    if isinstance(type_, T.DecimalType):
+        return [F.floor(key).cast("decimal(38,0)"), (key % F.lit(1)).cast("decimal(38,38)")]
+    if isinstance(type_, (T.ByteType, T.ShortType, T.IntegerType)):
+        return [key.cast("long")]
+    if isinstance(type_, T.FloatType):
+        return [key.cast("double")]
+    if isinstance(type_, T.ArrayType):
+        element = type_.elementType
+        return [F.transform(key, lambda item: F.struct(*_hashed(item, element)))]
+    if isinstance(type_, T.StructType):
+        return [part for field in type_.fields for part in _hashed(key.getField(field.name), field.dataType)]
+    return [key]
 
 
 def _hash(value: int) -> int:

@@ -19,7 +19,7 @@ from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
 from slicewise.spark.streaming.reports import TOLD, report_type, results_in
-from slicewise.spark.streaming.shards import shard_ids
+from slicewise.spark.streaming.shards import shard_ids, shard_number
 from slicewise.spark.types import arrow_type
 from slicewise.workload import Workload
 
@@ -40,7 +40,12 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     whole = options.late == "collect" or options.bad == "fail"
     rows = source.projected(_shard(source, partitions), *([_row(source)] if whole else []))
     packer = Packer(
-        make_plan, ids, slices=_can_slice(plan) and options.late is None, keys=len(workload.keys), bad=options.bad
+        make_plan,
+        workload.trusted,
+        ids,
+        slices=_can_slice(plan) and options.late is None,
+        keys=len(workload.keys),
+        bad=options.bad,
     )
     packs = rows.mapInArrow(packer.__call__, PACK)
     job = _job(source, plan, options, partitions)
@@ -61,10 +66,9 @@ def _can_slice(plan: Plan) -> bool:
 
 
 def _shard(source: Source, partitions: int) -> F.Column:
-    if not source.workload.keys:
-        return F.lit(0).alias(SHARD)
-    hashed = F.xxhash64(*(column(name) for name in source.workload.keys))
-    return F.pmod(hashed, F.lit(partitions)).cast("int").alias(SHARD)
+    fields = {field.name: field.dataType for field in source.frame.schema.fields}
+    keys = [(column(name), fields[name]) for name in source.workload.keys]
+    return shard_number(keys, partitions).alias(SHARD)
 
 
 def _row(source: Source) -> F.Column:

@@ -6,15 +6,16 @@ as they are. Keys are numbered as they come, so those that are busy at the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from slicewise.plain import dump
 from slicewise.slicing.discretise import Remembered
 from slicewise.slicing.pieces import LAST, SLOT, WEIGHT
-from slicewise.spark.streaming.nested import concat, digest, digests, dump, map_arrays, shape
+from slicewise.spark.streaming.nested import concat, digest, digests, map_arrays, shape
 
 __all__ = ["cut_track", "join_track"]
 
@@ -25,7 +26,9 @@ KEYS = 512
 _WHOLE = ("queries", "since", "arrived", "windows")
 
 
-def cut_track(track: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]:
+def cut_track(
+    track: Mapping[str, Any], trust: Collection[type]
+) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]:
     """What is said for all keys, and for each chunk of keys its digest and how to make it."""
     none = _of_keys(track, 0, 0)
     whole = {name: track[name] for name in _WHOLE} | {"none": none}
@@ -33,7 +36,7 @@ def cut_track(track: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str,
     built = shape([track["queries"], track["windows"], none])
     chunks: list[tuple[str, Callable[[], Any]]] = [
         (f"{built} {told}", partial(_of_keys, track, number * KEYS, (number + 1) * KEYS))
-        for number, told in enumerate(_told(track))
+        for number, told in enumerate(_told(track, trust))
     ]
     return whole, chunks
 
@@ -81,7 +84,7 @@ def _remembered(memory: Remembered, low: int, high: int) -> Remembered:
     return tuple(a[low:high] for a in arrays), {key: thing for key, thing in things.items() if low <= key < high}
 
 
-def _told(track: Mapping[str, Any]) -> list[str]:
+def _told(track: Mapping[str, Any], trust: Collection[type]) -> list[str]:
     """A digest for each chunk of keys.
 
     A row is told by the number of its arrival, and rows never leave a slice of rows: it is told by the arrivals of its
@@ -101,5 +104,5 @@ def _told(track: Mapping[str, Any]) -> list[str]:
         chunks: list[dict[int, Any]] = [{} for _ in range(count)]
         for key, thing in things.items():
             chunks[key // KEYS][key] = thing
-        found.append([digest(dump(chunk)) for chunk in chunks])
+        found.append([digest(dump(chunk, trust)) for chunk in chunks])
     return [digest(" ".join(chunk).encode()) for chunk in zip(*found, strict=True)]

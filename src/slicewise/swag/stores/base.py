@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from slicewise.errors import SlicewiseError
+from slicewise import plain
+from slicewise.errors import SlicewiseError, StateError
 
 __all__ = ["STATE", "Codec", "Key", "Store", "StoreError"]
 
@@ -52,26 +51,12 @@ class Store(ABC):
 
 _KEY = struct.Struct(">bQ")
 
-# What partials of built-in aggregates are made of, besides what pickle knows without looking up a name.
-_PLAIN = {
-    "builtins": {"set", "frozenset", "bytearray", "complex", "range", "slice"},
-    "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
-    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
-    "decimal": {"Decimal"},
-    "fractions": {"Fraction"},
-    "numpy": {"dtype", "ndarray"},
-    "numpy._core.multiarray": {"_reconstruct", "scalar"},
-    "numpy._core.numeric": {"_frombuffer"},
-    "uuid": {"UUID"},
-}
-
 
 class Codec:
-    """Keys and values as bytes: a key is its level in one byte and its number in eight, big-endian; a value is pickled.
+    """Keys and values as bytes: a key is its level in one byte and its number in eight, big-endian; a value is data.
 
-    Pickled data can name any function to call when it is read. A store is shared and outlives the process, so only
-    plain data is read back: numbers, text, dates, containers, NumPy scalars and arrays, classes of slicewise, and
-    classes of the modules in ``trust``.
+    A store is shared and outlives the process, so nothing that it holds is taken for code (:mod:`slicewise.plain`):
+    numbers, text, dates, containers and NumPy arrays are read back, and objects of the classes in ``trust``.
 
     Examples
     --------
@@ -82,42 +67,28 @@ class Codec:
     ((3, 1), None)
     """
 
-    def __init__(self, trust: Iterable[str] = ()) -> None:
-        self._trusted = ("slicewise", *trust)
+    def __init__(self, trust: Iterable[type] = ()) -> None:
+        self._trusted = frozenset(_classes(trust))
 
     @staticmethod
     def key(key: Key) -> bytes:
         return _KEY.pack(*key)
 
-    @staticmethod
-    def dump(value: Any) -> bytes:
+    def dump(self, value: Any) -> bytes:
         try:
-            return pickle.dumps(value, 5)
-        except Exception as e:
-            raise StoreError(f"a partial cannot be stored, since it cannot be pickled: {e}; got {value!r}") from e
+            return plain.dump(value, self._trusted)
+        except StateError as error:
+            raise StoreError(f"a partial cannot be stored: {error}") from error
 
     def load(self, data: bytes) -> Any:
         try:
-            return _PlainUnpickler(io.BytesIO(data), self._trusted).load()
-        except StoreError:
-            raise
-        except Exception as e:
-            raise StoreError(f"the store holds something that slicewise did not write: {e}") from e
+            return plain.load(data, self._trusted)
+        except StateError as error:
+            raise StoreError(f"the store holds something that cannot be read: {error}") from error
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, trusted: tuple[str, ...]) -> None:
-        super().__init__(file)
-        self._trusted = trusted
-
-    def find_class(self, module: str, name: str) -> Any:
-        if name in _PLAIN.get(module, ()):
-            return super().find_class(module, name)
-        # A dotted name would reach through a module into what it imports; only classes at home there are meant.
-        if "." not in name and any(module == t or module.startswith(f"{t}.") for t in self._trusted):
-            found = super().find_class(module, name)
-            if isinstance(found, type) and found.__module__ == module:
-                return found
-        raise StoreError(
-            f"the store holds a {module}.{name}, which is not plain data; if it is yours, say trust=({module!r},)"
-        )
+def _classes(trust: Iterable[type]) -> Iterable[type]:
+    for item in trust:
+        if not isinstance(item, type):
+            raise StoreError(f"`trust` must be a list of classes, such as [collections.Counter]; got {item!r}")
+        yield item

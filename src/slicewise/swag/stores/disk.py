@@ -35,7 +35,7 @@ class DiskStore(Store):
         Wait for the disk at every flush. Without it a flush survives the end of the process, as with kill -9, but not
         that of the machine.
     trust
-        Modules whose classes may be read back; see :class:`~slicewise.swag.stores.base.Codec`.
+        Classes of your own whose objects may be read back; see :class:`~slicewise.swag.stores.base.Codec`.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class DiskStore(Store):
         *,
         max_bytes: int = 1 << 36,
         sync: bool = True,
-        trust: Iterable[str] = (),
+        trust: Iterable[type] = (),
     ) -> None:
         try:
             import lmdb

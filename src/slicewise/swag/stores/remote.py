@@ -27,10 +27,10 @@ class RedisStore(Store):
     timeout
         Seconds to wait for an answer.
     trust
-        Modules whose classes may be read back; see :class:`~slicewise.swag.stores.base.Codec`.
+        Classes of your own whose objects may be read back; see :class:`~slicewise.swag.stores.base.Codec`.
     """
 
-    def __init__(self, url: str, *, name: str = "slicewise", timeout: float = 10.0, trust: Iterable[str] = ()) -> None:
+    def __init__(self, url: str, *, name: str = "slicewise", timeout: float = 10.0, trust: Iterable[type] = ()) -> None:
         try:
             import redis
         except ImportError as e:

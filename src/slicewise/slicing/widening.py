@@ -1,0 +1,75 @@
+"""Widening: state goes on when a column's type has grown since, as long as no value is lost. Used by restored state.
+
+Inside, integers of every length are int64 and floats of both kinds float64, so most of it is a matter of names. Only
+decimals are kept unscaled: with more digits behind the point, the same value is a larger number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+from slicewise.aggregates.base import rescaled
+from slicewise.columns import Column, type_name
+from slicewise.errors import StateError
+
+__all__ = ["check_types", "is_widening", "widened"]
+
+
+def check_types(
+    was: Mapping[str, pa.DataType], now: Mapping[str, pa.DataType], measured: Collection[str] = ()
+) -> dict[str, pa.DataType]:
+    """The types with which state of the old ones goes on: the new ones, where there are any.
+
+    ``measured`` are the columns by which windows are measured: the bounds of windows that were reported are in state
+    too, so there a decimal must keep its scale.
+
+    Raises
+    ------
+    StateError
+        If a column has a type now that does not hold all values of the old one.
+    """
+    for name, old in was.items():
+        new = now.get(name, old)
+        if not is_widening(old, new) or (name in measured and _scale(old) != _scale(new)):
+            raise StateError(
+                f"the state was written with column {name!r} as {type_name(old)}, and now it is {type_name(new)}; only "
+                "a longer integer, double for float, or a decimal with more digits can go on from it: cast the column "
+                f"to {type_name(old)}, or start anew without the old state"
+            )
+    return {**was, **now}
+
+
+def is_widening(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether the new type is the old one, or one of the same family that holds each of its values.
+
+    >>> is_widening(pa.int32(), pa.int64()), is_widening(pa.int64(), pa.float64())
+    (True, False)
+    >>> is_widening(pa.decimal128(10, 2), pa.decimal128(12, 4)), is_widening(pa.decimal128(10, 2), pa.decimal128(10, 4))
+    (True, False)
+    """
+    t = pa.types
+    if old == new:
+        return True
+    if (t.is_signed_integer(old) and t.is_signed_integer(new)) or (t.is_floating(old) and t.is_floating(new)):
+        return old.bit_width <= new.bit_width
+    if t.is_decimal(old) and t.is_decimal(new):
+        return old.scale <= new.scale and old.precision - old.scale <= new.precision - new.scale
+    if t.is_list(old) and t.is_list(new):
+        return is_widening(old.value_type, new.value_type)
+    if t.is_struct(old) and t.is_struct(new):
+        return [f.name for f in old] == [f.name for f in new] and all(
+            is_widening(a.type, b.type) for a, b in zip(old, new, strict=True)
+        )
+    return False
+
+
+def widened(column: Column, type_: pa.DataType) -> Column:
+    """A column as one of a wider type."""
+    up = _scale(type_) - _scale(column.type)
+    return Column(rescaled(column.values, up) if up else column.values, type_, column.valid)
+
+
+def _scale(type_: pa.DataType) -> int:
+    return type_.scale if pa.types.is_decimal(type_) else 0
