@@ -137,6 +137,23 @@ def test_every_window_with_every_sliced_aggregate(rows):
     assert assert_as_spark(rows, ["k"], WINDOWS, SLICED) > 1000
 
 
+def test_percentiles_of_integers_that_are_far_apart(spark):
+    """Spark makes doubles of integers before it subtracts them, so that they do not wrap around."""
+    ends = [-(2**63), -(2**63) + 1, -(2**62) - 1, -1, 0, 1, 2**53 + 1, 2**62 + 5, 2**63 - 1]
+    pairs = [(f"{i} {j}", v) for i, a in enumerate(ends) for j, b in enumerate(ends[: i + 1]) for v in (a, b)]
+    frame = spark.createDataFrame(pairs, "k string, v bigint").withColumn("ts", F.timestamp_seconds(F.lit(1)))
+    frame = frame.withColumn("w", F.col("v").cast("decimal(20, 0)"))
+    shares = [0.0, 0.1, 0.37, 0.5, 1.0]
+    wanted = F.array(*map(F.lit, shares))
+    aggregates = {
+        "middle": (sw.median("v"), lambda: F.median("v")),
+        "shares": (sw.percentile("v", shares), lambda: F.percentile("v", wanted)),
+        "exact": (sw.percentile("w", shares), lambda: F.percentile("w", wanted)),
+    }
+    windows = {name: WINDOWS[name] for name in ("tumbling", "session")}
+    assert assert_as_spark(frame, ["k"], windows, aggregates, order=()) == 2 * 45
+
+
 def test_every_window_with_every_gathered_aggregate(few):
     assert assert_as_spark(few, ["k", "j"], WINDOWS, GATHERED) > 1000
 

@@ -259,10 +259,10 @@ class RangeMonoid(Monoid):
             with np.errstate(invalid="ignore"):
                 return Column(np.where(some, high - low, 0.0), self.result, valid)
         ranges = exact.subtract(np.where(some, high, 0), np.where(some, low, 0))
-        if pa.types.is_date32(self.types[0]):
-            ranges = ranges * _DAY_US
-        elif pa.types.is_date64(self.types[0]):
-            ranges = ranges * 1000
+        unit = _DAY_US if pa.types.is_date32(self.types[0]) else 1000 if pa.types.is_date64(self.types[0]) else 1
+        if ranges.dtype != object and int(ranges.max(initial=0)) > exact.INT64_MAX // unit:
+            ranges = ranges.astype(object)
+        ranges = ranges * unit
         if ranges.dtype == object:
             of = f" of column {self.aggregate.columns[0]!r}" if self.aggregate.columns else ""
             raise OverflowInWindowError(

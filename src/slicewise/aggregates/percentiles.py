@@ -137,7 +137,8 @@ def _interpolate(rows: list[float], q: float) -> float:
 class RunsMonoid(Monoid):
     """Two parts, both of arrays: the distinct values in order, and how often each occurs.
 
-    Integers stay integers; decimals become doubles, which Spark's percentile makes of them in the end.
+    Integers stay integers until the answer, so that large ones are told apart; decimals become doubles, which Spark's
+    percentile makes of all numbers in the end.
     """
 
     aggregate: Percentile
@@ -205,8 +206,11 @@ class RunsMonoid(Monoid):
 
 def _at(values: np.ndarray, rows: np.ndarray, before: np.ndarray, position: np.ndarray) -> np.ndarray:
     below, above = np.floor(position), np.ceil(position)
-    low = values[np.searchsorted(rows, before + below.astype(np.int64) + 1)]
-    high = values[np.searchsorted(rows, before + above.astype(np.int64) + 1)]
+    low, high = (
+        # Doubles before they are subtracted, as in Spark: integers more than 2**63 apart would wrap around.
+        values[np.searchsorted(rows, before + place.astype(np.int64) + 1)].astype(np.float64)
+        for place in (below, above)
+    )
     with np.errstate(invalid="ignore", over="ignore"):
         between = low + (position - below) * (high - low)
     return np.where((low == high) | (below == above), low, between)
