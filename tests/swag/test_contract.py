@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from counting import Counting
 
@@ -461,3 +463,28 @@ def test_chunk_is_a_power_of_two():
 def test_ranges_are_positive():
     with pytest.raises(QueryError, match="`ranges` must be positive counts of values; got 0"):
         SlickDeque(sw.sum(), ranges=[3, 0])
+
+
+NULLS = {
+    "list": [3, None, None, 5],
+    "masked": np.ma.array([3, 90, 91, 5], mask=[False, True, True, False]),
+    "arrow": pa.array([3, None, None, 5]),
+    "chunked": pa.chunked_array([[3, None], [None, 5]]),
+    "pandas": pd.Series([3, None, None, 5], dtype="Int64"),
+    "pandas objects": pd.Series([3, None, None, 5], dtype=object),
+}
+
+
+@pytest.mark.parametrize("values", NULLS.values(), ids=NULLS)
+@pytest.mark.parametrize("cls", ALGORITHMS.values(), ids=ALGORITHMS)
+def test_nulls_of_every_kind_of_array_are_nulls(cls, values):
+    wanted = {sw.count(): 4, sw.count("v"): 2, sw.sum(): 8, sw.max(): 5, sw.first(): 3}
+    for aggregate, answer in wanted.items():
+        if cls is SubtractOnEvict and not aggregate.invertible:
+            continue
+        window = cls(aggregate)
+        window.insert_many(values)
+        assert window.query() == answer, aggregate
+        window.evict()
+        window.insert_many([])
+        assert window.query() == {sw.count(): 3, sw.count("v"): 1, sw.first(): None}.get(aggregate, 5), aggregate

@@ -224,3 +224,36 @@ def test_survivors_are_those_of_the_deque(largest):
             window.insert(value)
         assert survivors(values, largest=largest) == list(window._strategy.positions)
     assert survivors(np.array([1.0, np.nan]), largest=largest) is None
+
+
+def null_counters():
+    """Every aggregate of the table, and both counts: of values that are not null, and of all."""
+    return {**AGGREGATES, "count": sw.count(), "count('v')": sw.count("v")}
+
+
+OF_DECIMALS = ("count", "count('v')", "sum", "avg", "product", "geometric_mean", "stddev")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, kind) for name in null_counters() for kind in (pa.int64(), pa.float64())),
+        *((name, pa.decimal128(10, 2)) for name in OF_DECIMALS),
+    ],
+)
+def test_nulls_count_as_they_do_in_a_window(name, kind):
+    rng = random.Random(6)
+    values = [None if rng.random() < 0.6 else rng.randrange(1, 9) for _ in range(40)]
+    typed = pa.array(values, kind)
+    aggregate = null_counters()[name]
+    for k in (1, 2, 5, 39, 41):
+        rolled, slid = as_list(roll(typed, k, aggregate)), one_by_one(typed.to_pylist(), k, aggregate)
+        for got, want in zip(rolled, slid, strict=True):
+            assert is_same(got, want, None if want is None else max(abs(float(want)), 1)), (k, got, want)
+
+
+def test_a_count_without_a_column_counts_nulls_too():
+    values = [3, None, None, 5]
+    assert roll(values, 3, sw.count()).tolist() == [1, 2, 3, 3]
+    assert roll(values, 3, sw.count("v")).tolist() == [1, 1, 1, 1]
+    assert roll([None, None], 2, sw.count()).tolist() == [1, 2]

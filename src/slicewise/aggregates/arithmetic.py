@@ -53,6 +53,8 @@ class Count(OneColumn):
 
     def __init__(self, column: str | None = None) -> None:
         super().__init__(None if column == "*" else column)
+        # Without a column it counts rows, whatever is in them.
+        self.skips_nulls = bool(self.columns)
 
     def lift(self, *values: Any) -> int:
         return 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
 from slicewise.errors import AggregateError
 
@@ -58,9 +57,7 @@ class Multi(Aggregate):
         partials = []
         for aggregate, places in zip(self._members, self._places, strict=True):
             own = tuple(values[i] for i in places) if places else values
-            # count() without a column counts rows, whatever is in them.
-            counts_rows = isinstance(aggregate, Count) and not places
-            skipped = aggregate.skips_nulls and not counts_rows and None in own
+            skipped = aggregate.skips_nulls and None in own
             partials.append(aggregate.identity if skipped else aggregate.lift(*own))
         return tuple(partials)
 

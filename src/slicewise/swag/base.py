@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
-from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
 from slicewise.aggregates.order import Max, Min
 from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
+from slicewise.columns import arrow_of
 from slicewise.errors import AggregateError, DataError, QueryError, SlicewiseError, did_you_mean
 from slicewise.swag.rolling import batch_of
 
@@ -90,6 +91,9 @@ class SlidingWindow(ABC):
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back, one after the other; arrays of numbers at once where the algorithm gains by it.
 
+        What a masked array hides, nulls of an Arrow array and missing values of a pandas series are nulls; NaN in an
+        array or a series of floats is a value.
+
         Answers are those of inserting one by one: the same for integers and for extremes, up to rounding for sums of
         floats, which are then added in another order. NumPy numbers become Python's, so that integers do not overflow.
         """
@@ -153,8 +157,7 @@ def lifting(aggregate: Aggregate) -> Callable[[Any], Any]:
     lift, identity = aggregate.lift, aggregate.identity
     if len(aggregate.columns) > 1 or isinstance(aggregate, (MaxBy, MinBy)):
         return _lifting_rows(aggregate)
-    # count() without a column counts rows, whatever is in them.
-    if not aggregate.skips_nulls or (isinstance(aggregate, Count) and not aggregate.columns):
+    if not aggregate.skips_nulls:
         return lift
     return lambda value: identity if value is None else lift(value)
 
@@ -176,7 +179,17 @@ def _lifting_rows(aggregate: Aggregate) -> Callable[[Any], Any]:
 
 
 def _python_values(values: Iterable[Any]) -> Iterable[Any]:
-    return values.tolist() if isinstance(values, np.ndarray) else values
+    """The values of an array as Python's, nulls as None; whatever else it is, as it is.
+
+    >>> _python_values(np.ma.array([1, 2], mask=[True, False])), _python_values(pa.array([1, None]))
+    ([None, 2], [1, None])
+    """
+    if isinstance(values, np.ndarray):
+        return values.tolist()
+    # Arrow's scalars and pandas' missing values are not None, and an aggregate would take them for values.
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values.to_pylist()
+    return arrow_of(values).to_pylist() if hasattr(values, "iloc") else values
 
 
 def is_selective(aggregate: Aggregate) -> bool:
@@ -184,7 +197,8 @@ def is_selective(aggregate: Aggregate) -> bool:
 
     A class of your own says so with an attribute ``selective = True``.
 
-    >>> is_selective(Max()), is_selective(Count())
+    >>> from slicewise.aggregates import count
+    >>> is_selective(Max()), is_selective(count())
     (True, False)
     """
     return getattr(aggregate, "selective", isinstance(aggregate, (Max, Min, First, Last, MaxBy, MinBy)))
@@ -207,7 +221,8 @@ def need_subtraction(algorithm: str, aggregate: Aggregate, instead: str) -> None
 class OnPartials(Aggregate):
     """The same aggregate over partials that are already made: nothing is lifted, nothing lowered.
 
-    >>> of_slices = OnPartials(Count())
+    >>> from slicewise.aggregates import count
+    >>> of_slices = OnPartials(count())
     >>> of_slices.combine(of_slices.lift(3), of_slices.lift(4))
     7
     """

@@ -44,8 +44,8 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     Parameters
     ----------
     values
-        Numbers: a NumPy or Arrow array, a pandas series or a list. Nulls are skipped as the aggregate does; a NaN is a
-        value.
+        Numbers: a NumPy or Arrow array, a pandas series or a list. Nulls hold their place and are skipped as the
+        aggregate does: ``sw.count()`` counts them, ``sw.count("v")`` does not. A NaN is a value.
     ranges
         How many values a result is of; several are answered from one pass over the values.
     aggregate
@@ -98,7 +98,9 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     alone = not isinstance(ranges, Iterable)
     wanted = [_check_range(k) for k in ([ranges] if not isinstance(ranges, Iterable) else ranges)]
     column = _column(values)
-    monoid = aggregate.bind(column.type)
+    # count() without a column counts values, null or not.
+    read = [] if isinstance(aggregate, Count) and not aggregate.columns else [column]
+    monoid = aggregate.bind(*(c.type for c in read))
     if isinstance(monoid, ObjectMonoid):
         raise AggregateError(
             f"`roll` needs an aggregate that works on arrays of numbers; got `{aggregate.name}` of {column.type}: "
@@ -106,7 +108,7 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
         )
     parts = _on_numbers(monoid, column, wanted)
     if parts is None:
-        lifted = monoid.lift([column], np.arange(len(column)))
+        lifted = monoid.lift(read, np.arange(len(column)))
         if aggregate.invertible and monoid.exact:
             running = monoid.scan(lifted)
             parts = [_by_difference(monoid, running, k) for k in wanted]
@@ -339,6 +341,8 @@ class Batch:
 def batch_of(aggregate: Aggregate, values: Any) -> Batch | None:
     """``values`` as a batch if they are an array of numbers and the aggregate is numeric; None otherwise."""
     if not isinstance(values, np.ndarray) or values.ndim != 1 or not len(values):
+        return None
+    if isinstance(values, np.ma.MaskedArray):  # its nulls would count as the numbers under the mask
         return None
     if type(aggregate) not in (Count, Max, Min, Range, *_TUPLES):
         return None
