@@ -127,14 +127,10 @@ def to_times(data: Any, name: str, measure: Measure) -> tuple[np.ndarray, pa.Dat
                 f"the time column {name!r} holds {type_}, but the windows are given in plain integers; give them as "
                 "durations, such as '10 seconds'"
             )
-        times = column.values
-        if pa.types.is_date32(type_):
-            times = times * 86_400_000_000
-        elif pa.types.is_date64(type_):
-            times = times * 1000
+        unit = 86_400_000_000 if pa.types.is_date32(type_) else 1000 if pa.types.is_date64(type_) else 1
         bounds = pa.timestamp("us", getattr(type_, "tz", None) and "UTC")
     elif pa.types.is_integer(type_):
-        times = column.values
+        unit = 1
         bounds = pa.int64() if measure == INTEGER else pa.timestamp("us")
     else:
         raise DataError(
@@ -144,11 +140,13 @@ def to_times(data: Any, name: str, measure: Measure) -> tuple[np.ndarray, pa.Dat
     if column.valid is not None:
         row = int(np.flatnonzero(~column.valid)[0])
         raise DataError(f"the time column {name!r} is null in row {row}; every row needs an event time")
-    low, high = int(times.min()), int(times.max())
-    if low < -LARGEST_TIME or high > LARGEST_TIME:
-        row = int(np.argmax((times < -LARGEST_TIME) | (times > LARGEST_TIME)))
-        raise DataError(f"the time column {name!r} holds {times[row]} in row {row}, which no window could lie around")
-    return times, bounds
+    values, largest = column.values, LARGEST_TIME // unit
+    # Before they are multiplied: days far away would wrap around.
+    if int(values.min()) < -largest or int(values.max()) > largest:
+        row = int(np.argmax((values < -largest) | (values > largest)))
+        at = int(values[row]) * unit
+        raise DataError(f"the time column {name!r} holds {at} in row {row}, which no window could lie around")
+    return values if unit == 1 else values * unit, bounds
 
 
 def conform(column: Column, type_: pa.DataType, name: str) -> Column:
@@ -204,7 +202,7 @@ def _arrow(data: Any, name: str, type_: pa.DataType | None) -> pa.Array:
         if isinstance(data, pa.ChunkedArray):
             array = data.combine_chunks() if data.num_chunks != 1 else data.chunk(0)
         else:
-            array = data if isinstance(data, pa.Array) else arrow_of(data, type_)
+            array = data if isinstance(data, pa.Array) else arrow_of(data, None if _is_typed(data) else type_)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"column {name!r} cannot be read as one type: {error}") from error
     if type_ is None or array.type == type_:
@@ -215,7 +213,7 @@ def _arrow(data: Any, name: str, type_: pa.DataType | None) -> pa.Array:
 
 def _column(data: Any, name: str, type_: pa.DataType | None) -> Column:
     # Arrow would cast texts to numbers and numbers to texts; `conform` says what goes together.
-    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+    if isinstance(data, (pa.Array, pa.ChunkedArray)) or _is_typed(data):
         type_ = None
     try:
         return Column.of(data, type_)
@@ -241,6 +239,11 @@ def _in_range(column: Column, name: str) -> Column:
 
 def _is_text(type_: pa.DataType) -> bool:
     return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+
+
+def _is_typed(data: Any) -> bool:
+    """Whether an array of NumPy or pandas says itself that it holds times, texts or booleans."""
+    return getattr(getattr(data, "dtype", None), "kind", "O") in "MmSUb"
 
 
 def _is_plain(series: Any) -> bool:

@@ -205,10 +205,10 @@ class RowBuffer:
     def _column(self, name: str, type_: pa.DataType | None) -> Column:
         try:
             values = list(map(itemgetter(name), self.rows))
-            # Arrays of machine numbers refuse what is no number, where NumPy would cut a fraction off.
-            if type_ is not None and type_ == pa.int64():
+            # Arrays of machine numbers would take a boolean for 1 and round a decimal.
+            if type_ is not None and type_ == pa.int64() and set(map(type, values)) == {int}:
                 return Column(np.frombuffer(array("q", values), np.int64), type_)
-            if type_ is not None and type_ == pa.float64():
+            if type_ is not None and type_ == pa.float64() and set(map(type, values)) <= {int, float}:
                 return Column(np.frombuffer(array("d", values), np.float64), type_)
         except (KeyError, TypeError, IndexError, OverflowError):
             pass
