@@ -19,6 +19,7 @@ STAGES = {
     "amounts": 1,
     "columns": 1,
     "plain": 1,
+    "options": 1,
     "conditions": 2,
     "results": 2,
     "aggregates": 3,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, TIME, Amount, Measure, to_offset
 from slicewise.errors import QueryError, did_you_mean
+from slicewise.options import RunOptions
 from slicewise.plain import classes_in
 from slicewise.results import RESERVED
 from slicewise.windows import UserDefined, Window
@@ -182,11 +183,11 @@ class Workload:
         self,
         df: DataFrame,
         *,
-        late: str | None = None,
-        emit: str = "complete",
-        idle: str | None = None,
-        bad: str | None = None,
-        shuffle: str = "slices",
+        late: str | None = RunOptions.late,
+        emit: str = RunOptions.emit,
+        idle: str | None = RunOptions.idle,
+        bad: str | None = RunOptions.bad,
+        shuffle: str = RunOptions.shuffle,
     ) -> DataFrame:
         """The results over a Spark DataFrame: batch in, batch out; streaming in, streaming out.
 
@@ -206,10 +207,9 @@ class Workload:
             What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
             keys that slices are about as many as rows, and slower where few keys have most of the rows.
         """
-        from slicewise.spark.options import RunOptions
         from slicewise.spark.running import run
 
-        return run(self, df, RunOptions(late, emit, idle, bad, shuffle))
+        return run(self, df, RunOptions(late=late, emit=emit, idle=idle, bad=bad, shuffle=shuffle))
 
     def operator(
         self, *, ordered: bool = False, store: str | None = None, types: Any = None, max_slice: int | None = None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -68,6 +69,24 @@ def test_mistakes_in_what_is_reported_are_noted(tmp_path):
     assert emit.endswith("`results.emit` is for streams; add stream = true to [source], or leave it out")
     (elsewhere,) = mistakes(tmp_path, changed(STREAM, 'time = "ts"', 'time = "ts"\nemit = "changes"'))
     assert elsewhere.endswith("unknown key `workload.emit`; it is `results.emit`")
+
+
+def test_a_batch_says_what_it_shuffles(tmp_path):
+    assert read_job(write(tmp_path, BATCH + '[results]\nshuffle = "rows"\n')).results == {"shuffle": "rows"}
+    (unknown,) = mistakes(tmp_path, BATCH + '[results]\nshuffle = "row"\n')
+    assert unknown.endswith("`results.shuffle` must be 'slices' or 'rows'; got 'row'")
+    (on_a_stream,) = mistakes(tmp_path, STREAM + '[results]\nshuffle = "rows"\n')
+    assert on_a_stream.endswith("`results.shuffle` is for batches; leave it out")
+
+
+def test_a_job_may_say_every_option_of_run(tmp_path):
+    options = set(inspect.signature(sw.Workload.run).parameters) - {"self", "df"}
+    table = "[results]\n" + "".join(f"{name} = 1\n" for name in sorted(options))
+    found = [m.partition(" ")[2] for m in mistakes(tmp_path, STREAM + table)]
+    assert found == [f"`results.{name}` must be a text; got 1, a number" for name in sorted(options)]
+    for name in options:
+        (elsewhere,) = mistakes(tmp_path, f'{name} = "x"\n' + STREAM)
+        assert elsewhere.endswith(f"unknown table or key `{name}`; it is `results.{name}`")
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda p: p.name)

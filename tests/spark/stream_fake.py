@@ -21,10 +21,10 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 import slicewise as sw
+from slicewise.options import RunOptions
 from slicewise.plan.plan import plan_for
 from slicewise.results import CHANGES, Result
 from slicewise.slicing.periodic import NEVER
-from slicewise.spark.options import RunOptions
 from slicewise.spark.output import LATE, LATE_CHANGE
 from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.streaming import processor

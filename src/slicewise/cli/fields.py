@@ -10,21 +10,19 @@ from typing import Any
 
 from slicewise.cli.mistakes import Mistakes, Path, dotted
 from slicewise.errors import did_you_mean
+from slicewise.options import RunOptions
 
 __all__ = ["Fields", "expand", "kind_of"]
 
 _VARIABLE = re.compile(r"\$(?:(?P<escaped>\$)|\{(?P<braced>[^{}]*)\}|(?P<open>\{)|(?P<bare>[A-Za-z_]\w*))")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
-#: Where people look for a key that stands elsewhere.
+#: Where a key stands that people look for elsewhere.
 _ELSEWHERE = {
+    **{option.name: f"results.{option.name}" for option in RunOptions.all()},
     "available_now": "trigger.available_now",
     "checkpoint": "sink.checkpoint",
-    "bad": "results.bad",
     "conf": "spark.conf",
-    "emit": "results.emit",
-    "idle": "results.idle",
     "keys": "workload.keys",
-    "late": "results.late",
     "lateness": "workload.lateness",
     "master": "spark.master",
     "mode": "sink.mode",

@@ -21,19 +21,13 @@ from slicewise.cli.overrides import apply_overrides
 from slicewise.cli.queries import read_workload
 from slicewise.cli.schemas import SchemaError, column_types
 from slicewise.errors import QueryError, SlicewiseError, did_you_mean
+from slicewise.options import STREAMS, Option, RunOptions
 from slicewise.results import RESERVED
 from slicewise.workload import Workload
 
 __all__ = ["Job", "JobError", "Sink", "Source", "SparkSettings", "Trigger", "read_job"]
 
 _TABLES = ("name", "source", "workload", "queries", "results", "sink", "trigger", "spark")
-#: What `Workload.run` takes, with the words that each may be; a duration where there are none.
-_RESULTS: dict[str, tuple[str, ...]] = {
-    "late": ("collect",),
-    "emit": ("complete", "changes"),
-    "bad": ("fail",),
-    "idle": (),
-}
 _SOURCE = ("format", "path", "table", "stream", "schema", "select", "where", "options")
 _SINK = ("format", "path", "table", "mode", "checkpoint", "partition_by", "flatten", "options")
 _TRIGGERS = ("available_now", "once", "processing_time")
@@ -265,31 +259,39 @@ def _columns(source: Source | None, mistakes: Mistakes) -> dict[str, str] | None
 
 def _results(top: Fields, source: Source | None) -> dict[str, str]:
     """What is reported, and when: the options of :meth:`slicewise.Workload.run`."""
-    table = top.table_of("results", tuple(_RESULTS))
+    table = top.table_of("results", tuple(option.name for option in RunOptions.all()))
     if table is None:
         return {}
     found = {}
-    for key, known in _RESULTS.items():
-        value = table.text(key)
+    for option in RunOptions.all():
+        value = table.text(option.name)
         if value is None:
             continue
-        if known and value not in known:
-            table.note(key, f"`results.{key}` must be {' or '.join(map(repr, known))}; got {value!r}", at=0)
-        elif source is not None and not source.stream and key in ("emit", "idle"):
-            table.note(key, f"`results.{key}` is for streams; add stream = true to [source], or leave it out")
-        elif key == "idle" and (wrong := _wrong_duration(value)):
-            table.note(key, f"[results] {wrong}", at=0)
+        if wrong := _wrong_word(option, value):
+            table.note(option.name, wrong, at=0)
+        elif source is not None and (wrong := _wrong_place(option, source)):
+            table.note(option.name, wrong)
         else:
-            found[key] = value
+            found[option.name] = value
     return found
 
 
-def _wrong_duration(said: str) -> str | None:
+def _wrong_word(option: Option, value: str) -> str | None:
+    if option.words:
+        words = " or ".join(map(repr, option.words))
+        return None if value in option.words else f"`results.{option.name}` must be {words}; got {value!r}"
     try:
-        to_amount(said, name="idle")
+        to_amount(value, name=option.name)
     except SlicewiseError as error:
-        return str(error)
+        return f"[results] {error}"
     return None
+
+
+def _wrong_place(option: Option, source: Source) -> str | None:
+    if option.only is None or (option.only == STREAMS) == source.stream:
+        return None
+    tip = "add stream = true to [source], or leave it out" if option.only == STREAMS else "leave it out"
+    return f"`results.{option.name}` is for {option.only}; {tip}"
 
 
 def _sink(top: Fields, source: Source | None, workload: Workload | None) -> Sink | None:

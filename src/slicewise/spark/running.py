@@ -8,10 +8,10 @@ import warnings
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from slicewise.errors import DataError, QueryError, did_you_mean
+from slicewise.errors import DataError, QueryError
+from slicewise.options import RunOptions
 from slicewise.plan.plan import check_runnable
 from slicewise.spark.batch import run_batch
-from slicewise.spark.options import RunOptions
 from slicewise.spark.output import LATE
 from slicewise.spark.session import check_streaming, check_workers
 from slicewise.spark.source import Source, column
@@ -20,8 +20,6 @@ from slicewise.workload import Workload
 
 __all__ = ["run"]
 
-_KNOWN = {"late": ("collect",), "emit": ("complete", "changes"), "bad": ("fail",), "shuffle": ("slices", "rows")}
-
 
 def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
     """The results of a workload over a DataFrame."""
@@ -29,25 +27,17 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
         raise QueryError(
             "the workload has no queries; add one: .query('per_minute', sw.tumbling('1 minute'), n=sw.count())"
         )
-    _check_options(options)
     check_runnable(workload)
     source = Source.of(workload, frame)
+    options.check(stream=frame.isStreaming)
     check_workers(frame.sparkSession)
     if options.late == "collect":
         _check_free(workload)
     if frame.isStreaming:
-        _refuse(options, "shuffle", "batches, and this DataFrame is a stream")
         check_streaming(frame.sparkSession)
         _warn_of_watermark(source)
         return run_stream(source, options)
-    for name in ("emit", "idle"):
-        _refuse(options, name, "streams, and this DataFrame is a batch")
     return _run_batch(source, options)
-
-
-def _refuse(options: RunOptions, name: str, where: str) -> None:
-    if getattr(options, name) != getattr(RunOptions, name):
-        raise QueryError(f"`{name}` is for {where}; leave it out")
 
 
 def _warn_of_watermark(source: Source) -> None:
@@ -79,15 +69,6 @@ def _without_time(source: Source) -> DataFrame:
     whole = F.struct(*(column(name) for name in source.frame.columns)).alias(LATE)
     keys = [column(name) for name in source.workload.keys]
     return rows.select(*keys, F.lit(LATE).alias("change"), whole)
-
-
-def _check_options(options: RunOptions) -> None:
-    for name, known in _KNOWN.items():
-        value = getattr(options, name)
-        if value is not None and value not in known:
-            raise QueryError(
-                f"`{name}` must be {' or '.join(map(repr, known))}; got {value!r}; {did_you_mean(str(value), known)}"
-            )
 
 
 def _check_free(workload: Workload) -> None:

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from slicewise.amounts import TIME as EVENT_TIME
 from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
+from slicewise.options import RunOptions
 from slicewise.plan.plan import Plan, plan_for
 from slicewise.slicing.snapshots import describe, fingerprint
-from slicewise.spark.options import RunOptions
 from slicewise.spark.output import Output, check_known_types
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer

@@ -1,0 +1,74 @@
+"""Options: how a workload is run on Spark, beside what it says itself. A leaf that `run` and job files read.
+
+An option is defined here and nowhere else: its default, the words it may be, and whether only streams or only batches
+have it. :meth:`slicewise.Workload.run` says what each one means.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from slicewise.errors import QueryError, did_you_mean
+
+__all__ = ["BATCHES", "STREAMS", "Option", "RunOptions"]
+
+STREAMS, BATCHES = "streams", "batches"
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: ``words`` are all it may be, none for a duration; ``only`` says where it makes sense."""
+
+    name: str
+    default: str | None
+    words: tuple[str, ...] = ()
+    only: str | None = None
+
+
+def _option(default: str | None, *words: str, only: str | None = None) -> Any:
+    return dataclasses.field(default=default, metadata={"words": words, "only": only})
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of :meth:`slicewise.Workload.run`.
+
+    >>> RunOptions(emit="changes").said()
+    {'emit': 'changes'}
+    >>> [option.name for option in RunOptions.all() if option.only == BATCHES]
+    ['shuffle']
+    """
+
+    late: str | None = _option(None, "collect")
+    emit: str = _option("complete", "complete", "changes", only=STREAMS)
+    idle: str | None = _option(None, only=STREAMS)
+    bad: str | None = _option(None, "fail")
+    shuffle: str = _option("slices", "slices", "rows", only=BATCHES)
+
+    @classmethod
+    def all(cls) -> Iterator[Option]:
+        """The options there are."""
+        for field in dataclasses.fields(cls):
+            yield Option(field.name, getattr(cls, field.name), **field.metadata)
+
+    def said(self) -> dict[str, str]:
+        """What differs from the defaults."""
+        values = {option.name: getattr(self, option.name) for option in self.all()}
+        return {option.name: values[option.name] for option in self.all() if values[option.name] != option.default}
+
+    def check(self, *, stream: bool) -> None:
+        """Refuse words that are unknown, and what a stream or a batch does not have."""
+        given = self.said()
+        for option in self.all():
+            value = given.get(option.name)
+            if value is not None and option.words and value not in option.words:
+                words = " or ".join(map(repr, option.words))
+                tip = did_you_mean(str(value), option.words)
+                raise QueryError(f"`{option.name}` must be {words}; got {value!r}; {tip}")
+        here, there = ("stream", BATCHES) if stream else ("batch", STREAMS)
+        for option in self.all():
+            if option.name in given and option.only == there:
+                raise QueryError(f"`{option.name}` is for {there}, and this DataFrame is a {here}; leave it out")
