@@ -143,3 +143,74 @@ def test_no_job_is_started(spark, rows):
     assert list(tracker.getJobIdsForGroup(None)) == before
     with pytest.raises(Exception, match="a row was looked at"):
         found.collect()
+
+
+# Whole rows, given back or shown
+
+
+def stream_with(spark, *columns):
+    """A streaming DataFrame with further columns that nobody reads."""
+    return spark.readStream.format("rate").load().selectExpr("timestamp as ts", "value as price", *columns)
+
+
+TWICE = "the DataFrame has the column 'x' twice, and {}; rename or drop one of them"
+ONE_NAME = (
+    "the DataFrame has columns 'x' and 'X', which are one name to Spark, and {}; rename or drop one of them, or set "
+    "spark.sql.caseSensitive"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"late": "collect"}, "late='collect' gives back whole rows"), ({"bad": "fail"}, "bad='fail' shows whole rows")],
+    ids=["late", "bad"],
+)
+@pytest.mark.parametrize(
+    ("columns", "message"), [(("1 as x", "2 as x"), TWICE), (("1 as x", "2 as X"), ONE_NAME)], ids=["twice", "case"]
+)
+def test_columns_that_nobody_reads_are_one_name_where_whole_rows_are_wanted(
+    spark, rows, columns, message, options, why
+):
+    for frame in (rows.selectExpr("*", *columns), stream_with(spark, *columns)):
+        assert counted().run(frame).columns[-1] == "n"
+        with pytest.raises(sw.DataError, match=f"^{re.escape(message.format(why))}$"):
+            counted().run(frame, **options)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("parse_json('1') as x", "column 'x' is of type variant, which a stream cannot give back (late='collect')"),
+        ("array(parse_json('1')) as x", "column 'x' is of type array<variant>, which a stream cannot give back"),
+        ("make_ym_interval(1, 1) as `x.y`", "column 'x.y' is of type interval year to month, which a stream cannot"),
+        ("named_struct('a', 1, 'a', 2) as x", "column 'x' is of type struct<a:int,a:int>, which a stream cannot give"),
+    ],
+    ids=["variant", "nested", "interval", "fields"],
+)
+def test_late_rows_of_a_stream_must_be_of_types_that_python_reads(spark, column, message):
+    stream = stream_with(spark, column)
+    assert counted().run(stream).columns[-1] == "n"
+    with pytest.raises(sw.DataError, match=f"^{re.escape(message)}.*; drop the column, or cast it first$"):
+        counted().run(stream, late="collect")
+
+
+@pytest.mark.parametrize(
+    "column", ["make_ym_interval(1, 1) as x", "array(named_struct('a', 1, 'a', 2)) as x"], ids=["interval", "fields"]
+)
+def test_a_bad_row_that_stops_a_stream_must_come_to_python(spark, column):
+    stream = stream_with(spark, column)
+    type_ = stream.schema["x"].dataType.simpleString()
+    message = (
+        f"column 'x' is of type {type_}, which Arrow cannot bring to Python (bad='fail'); drop the column, or cast it "
+        "first"
+    )
+    with pytest.raises(sw.DataError, match=f"^{re.escape(message)}$"):
+        counted().run(stream, bad="fail")
+    assert counted().run(stream_with(spark, "parse_json('1') as x"), bad="fail").columns[-1] == "n"
+
+
+def test_fields_of_one_name_are_refused_where_they_are_read(spark, rows):
+    frame = rows.selectExpr("*", "named_struct('a', 1, 'a', 2) as x")
+    refuse(
+        frame, computed(sw.last("x")), "column 'x' is of type struct<a:int,a:int>, which slicewise cannot read; cast"
+    )

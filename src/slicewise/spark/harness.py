@@ -11,12 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from slicewise.errors import DataError
 from slicewise.spark.frames import latest
+from slicewise.spark.source import column
 from slicewise.workload import Workload
 
 __all__ = ["stream"]
+
+#: The column that says in which micro-batch a result was reported.
+BATCH = "batch"
 
 
 def stream(
@@ -36,16 +41,22 @@ def stream(
     """
     if not batches:
         raise DataError("`stream` needs at least one micro-batch; got none")
+    if not folded and BATCH in (*workload.keys, *(name for q in workload.queries for name in q.aggregates)):
+        raise DataError(f"with folded=False the results have a column {BATCH!r}; give yours another name")
     session, schema = batches[0].sparkSession, batches[0].schema
+    # Files hold names that Parquet takes, whatever the columns are called.
+    plain = T.StructType([T.StructField(f"c{i}", f.dataType, f.nullable) for i, f in enumerate(schema.fields)])
     with tempfile.TemporaryDirectory(prefix="slicewise-") as folder:
         source = Path(folder) / "source"
         source.mkdir()
         for number, batch in enumerate(batches):
-            _write(batch.select(*(f"`{n}`" for n in schema.names)).toArrow(), source, number, partitions)
-        rows = session.readStream.schema(schema).option("maxFilesPerTrigger", partitions).parquet(str(source))
-        results = workload.run(rows, **options)
-        reported = _collected(session, results, Path(folder) / "checkpoint")
-    return latest(reported.drop("batch")) if folded else reported
+            if batch.columns != schema.names:
+                batch = batch.select(*map(column, schema.names))
+            _write(batch.toDF(*plain.names).toArrow(), source, number, partitions)
+        rows = session.readStream.schema(plain).option("maxFilesPerTrigger", partitions).parquet(str(source))
+        results = workload.run(rows.toDF(*schema.names), **options)
+        reported = _collected(session, results, Path(folder) / "checkpoint", numbered=not folded)
+    return latest(reported) if folded else reported
 
 
 def _write(table: pa.Table, folder: Path, number: int, partitions: int) -> None:
@@ -57,12 +68,14 @@ def _write(table: pa.Table, folder: Path, number: int, partitions: int) -> None:
         os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
 
 
-def _collected(session: SparkSession, results: DataFrame, checkpoint: Path) -> DataFrame:
+def _collected(session: SparkSession, results: DataFrame, checkpoint: Path, *, numbered: bool) -> DataFrame:
     tables: list[pa.Table] = []
 
     def keep(frame: DataFrame, batch: int) -> None:
         found = frame.toArrow()
-        tables.append(found.append_column("batch", pa.array([batch] * found.num_rows, pa.int64())))
+        if numbered:
+            found = found.append_column(BATCH, pa.array([batch] * found.num_rows, pa.int64()))
+        tables.append(found)
 
     query = (
         results.writeStream.foreachBatch(keep)
@@ -71,5 +84,5 @@ def _collected(session: SparkSession, results: DataFrame, checkpoint: Path) -> D
         .start()
     )
     query.awaitTermination()
-    schema = results.schema.add("batch", "long")
+    schema = results.schema.add(BATCH, "long") if numbered else results.schema
     return session.createDataFrame(pa.concat_tables(tables), schema) if tables else session.createDataFrame([], schema)

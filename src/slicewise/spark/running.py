@@ -16,6 +16,7 @@ from slicewise.spark.output import LATE
 from slicewise.spark.session import check_streaming, check_workers
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.stream import run_stream
+from slicewise.spark.whole_rows import check_returned_rows, check_shown_rows
 from slicewise.workload import Workload
 
 __all__ = ["run"]
@@ -33,6 +34,9 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
     check_workers(frame.sparkSession)
     if options.late == "collect":
         _check_free(workload)
+        check_returned_rows(frame)
+    if options.bad == "fail":
+        check_shown_rows(frame)
     if frame.isStreaming:
         check_streaming(frame.sparkSession)
         _warn_of_watermark(source)

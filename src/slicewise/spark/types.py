@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 from slicewise.columns import Column
 from slicewise.errors import DataError
 
-__all__ = ["arrow_type", "holds_map", "read", "spark_type"]
+__all__ = ["arrow_type", "holds_map", "is_readable", "reaches_python", "read", "spark_type"]
 
 _SAME: tuple[tuple[T.DataType, pa.DataType], ...] = (
     (T.BooleanType(), pa.bool_()),
@@ -43,11 +43,41 @@ def arrow_type(type_: T.DataType, column: str) -> pa.DataType:
         return pa.string()
     if isinstance(type_, T.ArrayType):
         return pa.list_(arrow_type(type_.elementType, column))
-    if isinstance(type_, T.StructType):
+    if isinstance(type_, T.StructType) and reaches_python(type_):
         return pa.struct([(f.name, arrow_type(f.dataType, column)) for f in type_.fields])
     if isinstance(type_, T.MapType):
         return pa.map_(arrow_type(type_.keyType, column), arrow_type(type_.valueType, column))
     raise DataError(f"column {column!r} is of type {type_.simpleString()}, which slicewise cannot read; cast it first")
+
+
+def is_readable(type_: T.DataType) -> bool:
+    """Whether slicewise can read values of this type.
+
+    >>> is_readable(T.VariantType())
+    False
+    """
+    try:
+        arrow_type(type_, "")
+    except DataError:
+        return False
+    return True
+
+
+def reaches_python(type_: T.DataType) -> bool:
+    """Whether values of this type come to Python: Arrow has no two fields of one name, PyArrow no intervals of months.
+
+    >>> reaches_python(T.StructType().add("a", T.LongType()).add("a", T.LongType()))
+    False
+    """
+    if isinstance(type_, T.YearMonthIntervalType):
+        return False
+    if isinstance(type_, T.StructType):
+        return len(set(type_.names)) == len(type_.names) and all(reaches_python(f.dataType) for f in type_.fields)
+    if isinstance(type_, T.ArrayType):
+        return reaches_python(type_.elementType)
+    if isinstance(type_, T.MapType):
+        return reaches_python(type_.keyType) and reaches_python(type_.valueType)
+    return True
 
 
 def read(array: pa.Array, type_: pa.DataType) -> Column:
