@@ -20,6 +20,7 @@ STAGES = {
     "columns": 1,
     "plain": 1,
     "options": 1,
+    "installation": 1,
     "conditions": 2,
     "results": 2,
     "aggregates": 3,

@@ -346,5 +346,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     for name in [n for n in sys.modules if n.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SetupError, match="pictures need matplotlib, which is not installed; pip install matplotlib"):
+    with pytest.raises(
+        SetupError, match=r"^pictures need matplotlib, which is not installed; pip install 'slicewise\[plot\]'$"
+    ):
         plot.series(corrected(), "visit")

@@ -53,7 +53,11 @@ class StateError(SlicewiseError, ValueError):
 
 
 class SetupError(SlicewiseError, RuntimeError):
-    """Something that Spark needs is not here, or not as it must be."""
+    """Something that is needed is not installed, or not as it must be; the message has the command that mends it."""
+
+
+class MissingPackageError(SetupError, ImportError):
+    """A package of an extra is not installed; an ``ImportError`` too, for those who try and do without."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

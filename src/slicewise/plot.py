@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slicewise.errors import DataError, SetupError, did_you_mean
+from slicewise.errors import DataError, MissingPackageError, did_you_mean
 from slicewise.results import RESERVED
 
 if TYPE_CHECKING:
@@ -449,7 +449,9 @@ def _axes(ax: Axes | None, *, height: float) -> Axes:
     try:
         from matplotlib import pyplot as plt
     except ModuleNotFoundError:
-        raise SetupError("pictures need matplotlib, which is not installed; pip install matplotlib") from None
+        raise MissingPackageError(
+            "pictures need matplotlib, which is not installed; pip install 'slicewise[plot]'"
+        ) from None
     return plt.subplots(figsize=(9, min(height, 12)), layout="constrained")[1]
 
 

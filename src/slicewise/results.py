@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.columns import Column
+from slicewise.errors import MissingPackageError
 
 __all__ = [
     "CHANGES",
@@ -177,7 +178,13 @@ class Results:
 
     def to_pandas(self) -> Any:
         """:meth:`to_arrow` as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
+        table = self.to_arrow()
+        try:
+            return table.to_pandas()
+        except ModuleNotFoundError as e:
+            if e.name != "pandas":
+                raise
+            raise MissingPackageError("pandas is not installed; pip install 'slicewise[pandas]'") from None
 
     def _typed(self, said: ResultSchema) -> ResultSchema:
         """The schema with the types of columns that only their values tell."""

@@ -164,12 +164,18 @@ def test_a_traceback_is_shown_on_request(monkeypatch, tmp_path):
     assert "Traceback (most recent call last)" in done.stderr
 
 
-def test_without_spark_the_command_says_what_to_install(monkeypatch, tmp_path):
-    done = run_with(monkeypatch, tmp_path, ModuleNotFoundError("No module named 'pyspark'", name="pyspark"))
-    assert done.exit_code == 1
-    assert (
-        "error: Spark is not there: pyspark is not installed; pip install 'slicewise[spark]'; `slicewise doctor`"
-        in done.stderr
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["run", "job.toml"], ["demo"], ["inspect", "."]])
+def test_without_spark_the_command_says_what_to_install(tmp_path, command):
+    write(tmp_path, BATCH)
+    hide = "import sys\nfor name in ('pyspark', 'py4j'):\n    sys.modules[name] = None\n"
+    (tmp_path / "sitecustomize.py").write_text(hide)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = pipe(*command, cwd=tmp_path, PYTHONPATH=path)
+    assert done.returncode == 1
+    assert done.stderr.removeprefix("starting Spark\n") == (
+        "error: Spark is not there: pyspark is not installed; pip install 'slicewise[spark]'; "
+        "`slicewise doctor` looks at everything that is needed\n"
     )
 
 

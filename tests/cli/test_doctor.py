@@ -41,15 +41,17 @@ def test_java_17_and_newer_are_fine(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        ('openjdk version "11.0.2" 2019', "11 ({path}); Spark needs 17 or newer"),
-        ('java version "1.8.0_301"', "8 ({path}); Spark needs 17 or newer"),
+        ('openjdk version "11.0.2" 2019', "{path} is Java 11"),
+        ('java version "1.8.0_301"', "{path} is Java 8"),
         ("what?", "{path} does not say its version"),
     ],
 )
 def test_another_java_is_wrong(monkeypatch, tmp_path, version, said):
+    monkeypatch.setenv("PATH", "/nowhere")
     found = java(monkeypatch, tmp_path, version)
     assert not found.ok
-    assert found.said == said.format(path=tmp_path / "bin" / "java")
+    wrong = said.format(path=tmp_path / "bin" / "java")
+    assert found.said == f"JAVA_HOME is {tmp_path}, and {wrong}; Spark needs 17 or newer"
     assert "openjdk-17" in found.fix
 
 
@@ -63,40 +65,54 @@ def test_no_java_at_all_is_wrong(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     found = doctor.java()
-    assert (found.ok, found.said) == (False, "not found, neither in JAVA_HOME nor on PATH")
+    assert (found.ok, found.said) == (
+        False,
+        "Java is not on PATH, and JAVA_HOME is not set; Spark needs 17 or newer",
+    )
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert not doctor.java().ok
+
+
+def test_a_java_home_that_points_nowhere_is_wrong_while_java_is_on_path(monkeypatch, tmp_path):
+    java(monkeypatch, tmp_path, 'openjdk version "17.0.15" 2025-04-15')
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    said = f"JAVA_HOME is /nowhere, and there is no bin/java; Java 17 is on PATH ({tmp_path}/bin/java)"
+    assert doctor.java() == Finding("Java", False, f"{said}; Spark needs 17 or newer", "unset JAVA_HOME")
 
 
 def test_the_python_of_the_workers_is_the_one_that_runs_here(monkeypatch):
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     assert doctor.workers().ok
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    assert doctor.workers().said == f"{sys.executable}, the same as here"
+    assert doctor.workers() == Finding(
+        "Python of the workers", True, f"{sys.executable} (PYSPARK_PYTHON), which has all that they need"
+    )
 
 
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        (f"echo {sys.prefix}; echo 3.8", "(Python 3.8); here is {mine}"),
-        ("echo /elsewhere; echo {mine}", "another environment than {prefix}"),
-        ("exit 1", "(Python unknown); here is {mine}"),
+        ("echo '[\"3.8\", []]'", "which is Python 3.8, and here is {mine}"),
+        ('echo \'["{mine}", ["slicewise", "pandas"]]\'', "which lacks slicewise and pandas"),
+        ('echo \'["{mine}", ["pandas"]]\'', "which lacks pandas"),
+        ("exit 1", "which is no Python"),
     ],
 )
 def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path, script, said):
-    words = {"mine": ".".join(map(str, sys.version_info[:2])), "prefix": sys.prefix}
-    path = program(tmp_path, "python", script.format(**words))
+    words = {"mine": ".".join(map(str, sys.version_info[:2]))}
+    path = program(tmp_path, "python", script.replace("{mine}", words["mine"]))
     monkeypatch.setenv("PYSPARK_PYTHON", str(path))
     found = doctor.workers()
     assert not found.ok
-    assert found.said.startswith(f"PYSPARK_PYTHON is {path}")
-    assert found.said.endswith(said.format(**words))
+    assert found.said == f"Spark's workers run {path} (PYSPARK_PYTHON), {said.format(**words)}"
     assert found.fix == f"export PYSPARK_PYTHON={sys.executable}"
 
 
 def test_a_python_that_is_not_there_is_wrong(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/such/python")
-    assert doctor.workers().said == "PYSPARK_PYTHON is /no/such/python, which is no program"
+    said = "Spark's workers run /no/such/python (PYSPARK_PYTHON), which is no program"
+    assert doctor.workers().said == said
 
 
 @pytest.mark.parametrize(
@@ -126,10 +142,14 @@ def test_packages(monkeypatch, package, version, ok, said, fix):
 
 def test_rocksdb_is_a_jar_of_spark(monkeypatch, tmp_path):
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    said = f"SPARK_HOME is {tmp_path}, and there is no bin/spark-submit"
+    assert doctor.rocksdb() == Finding("RocksDB", False, said, "unset SPARK_HOME")
+    program(tmp_path, "bin/spark-submit", "")
     (tmp_path / "jars").mkdir()
     assert doctor.rocksdb().said == f"no rocksdbjni jar in {tmp_path / 'jars'}"
     (tmp_path / "jars" / "rocksdbjni-9.8.4.jar").touch()
     assert doctor.rocksdb() == Finding("RocksDB", True, "rocksdbjni-9.8.4.jar")
+    monkeypatch.delenv("SPARK_HOME")
     monkeypatch.setattr(doctor, "_jars", lambda: None)
     assert doctor.rocksdb().said == "comes with pyspark, which is not installed"
 

@@ -60,7 +60,7 @@ def test_a_new_session_has_the_settings_that_slicewise_needs():
     assert said.split()[-6:] == ["mine", "local[1]", "5", "false", session.ROCKSDB, "True"]
 
 
-# Java
+# -- what must be there before a session starts, and before a workload runs on one
 
 
 @pytest.fixture
@@ -69,44 +69,93 @@ def no_session(monkeypatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
 
-def fake_java(folder, says):
-    binary = folder / "bin"
-    binary.mkdir()
-    (binary / "java").write_text(f"#!/bin/sh\necho '{says}' >&2\n")
-    (binary / "java").chmod(0o755)
-    return folder
+def program(path, script):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def refused(message):
+    return pytest.raises(sw.SetupError, match=f"^{re.escape(message)}$")
+
+
+INSTALL = "sudo apt install openjdk-17-jre-headless (or: brew install openjdk@17, conda install openjdk=17)"
+FIX = f"before the session starts: export PYSPARK_PYTHON={sys.executable}"
+HERE = "{}.{}".format(*sys.version_info[:2])
 
 
 def test_without_java_the_error_says_how_to_get_it(monkeypatch, tmp_path, no_session):
     monkeypatch.setenv("PATH", str(tmp_path))
-    message = (
-        "Spark needs Java 17 or newer, and there is none; install a JDK (Debian: apt install openjdk-17-jre-headless;"
-    )
-    with pytest.raises(sw.SetupError, match=re.escape(message)):
+    none = f"Spark needs Java 17 or newer: Java is not on PATH, and JAVA_HOME is not set; {INSTALL}"
+    with refused(none):
         session.local_session()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    with pytest.raises(sw.SetupError, match=re.escape(message)):
+    nowhere = f"Spark needs Java 17 or newer: JAVA_HOME is {tmp_path}/nowhere, and there is no bin/java"
+    with refused(f"{nowhere}; {INSTALL}, then unset JAVA_HOME"):
         session.local_session()
+    java = program(tmp_path / "java", "echo 'openjdk version \"17.0.9\"' >&2")
+    with refused(f"{nowhere}; Java 17 is on PATH ({java}); unset JAVA_HOME"):
+        session.local_session()
+
+
+def test_a_java_that_is_too_old_is_named(monkeypatch, tmp_path, no_session):
+    java = program(tmp_path / "java", "echo 'java version \"1.8.0_392\"' >&2")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with refused(f"Spark needs Java 17 or newer: {java} is Java 8; {INSTALL}"):
+        session.local_session()
+
+
+@pytest.fixture
+def java(monkeypatch, tmp_path, no_session):
+    """A Java for tests that need none to run."""
+    home = program(tmp_path / "jdk" / "bin" / "java", "echo 'openjdk version \"17.0.9\"' >&2").parents[1]
+    monkeypatch.setenv("JAVA_HOME", str(home))
+
+
+def test_a_spark_home_that_points_nowhere_is_named(monkeypatch, java):
+    monkeypatch.setenv("SPARK_HOME", "/nowhere")
+    with refused("SPARK_HOME is /nowhere, and there is no bin/spark-submit; unset SPARK_HOME"):
+        session.local_session()
+
+
+def test_a_session_is_not_started_with_workers_that_cannot_run(monkeypatch, tmp_path, java):
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    python = program(tmp_path / "python", f'echo \'["{HERE}", ["slicewise", "pandas"]]\'')
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    with refused(f"Spark's workers run {python} (PYSPARK_PYTHON), which lacks slicewise; {FIX}"):
+        session.local_session()
+
+
+N = sw.Workload(time="ts").query("q", sw.tumbling("1 second"), n=sw.count())
+
+
+def test_a_workload_is_not_run_by_workers_without_slicewise(monkeypatch, tmp_path, spark):
+    python = program(tmp_path / "python", f'echo \'["{HERE}", ["slicewise"]]\'')
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    with refused(f"Spark's workers run {python} (PYSPARK_PYTHON), which lacks slicewise; {FIX}"):
+        N.run(spark.sql("select timestamp'2024-05-01 09:00:00' ts"))
+
+
+def test_a_stream_is_not_run_by_workers_without_pandas(monkeypatch, tmp_path, spark):
+    python = program(tmp_path / "python", f'echo \'["{HERE}", ["pandas"]]\'')
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    stream = spark.readStream.format("rate").load().withColumnRenamed("timestamp", "ts")
+    with refused(f"Spark's workers run {python} (PYSPARK_PYTHON), which lacks pandas; {FIX}"):
+        N.run(stream)
+    # A batch does without.
+    assert N.run(spark.sql("select timestamp'2024-05-01 09:00:00' ts")).columns[0] == "query"
 
 
 @pytest.mark.parametrize(
-    ("says", "version"),
-    [
-        ('java version "1.8.0_392"', 8),
-        ('openjdk version "11.0.21" 2023-10-17', 11),
-        ('openjdk version "17.0.9" 2023-10-17', 17),
-        ('openjdk version "21" 2023-09-19', 21),
-        ("what is this?", None),
-    ],
+    ("package", "requirement"), [("google.protobuf", "protobuf"), ("pandas", "'pandas<3'")], ids=["protobuf", "pandas"]
 )
-def test_the_version_of_java(monkeypatch, tmp_path, no_session, says, version):
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, says)))
-    assert session.java_version() == version
-    monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    assert session.java_version() == version
-    if version is not None and version < 17:
-        with pytest.raises(
-            sw.SetupError, match=f"Spark needs Java 17 or newer; got {version}; set JAVA_HOME to a newer"
-        ):
-            session.local_session()
+def test_a_stream_is_not_started_without_what_its_state_needs(monkeypatch, spark, package, requirement):
+    monkeypatch.setattr(session, "_is_there", lambda name: name != package)
+    stream = spark.readStream.format("rate").load().withColumnRenamed("timestamp", "ts")
+    with refused(
+        f"Spark keeps the state of streams with {requirement}, which is not installed; pip install {requirement}"
+    ):
+        N.run(stream)

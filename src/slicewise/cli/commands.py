@@ -32,7 +32,7 @@ from slicewise.cli.running import (
     stopping,
 )
 from slicewise.cli.status import Status, count
-from slicewise.errors import SlicewiseError
+from slicewise.errors import MissingPackageError, SlicewiseError
 
 __all__ = ["app"]
 
@@ -41,10 +41,6 @@ _CODES = """
 Exit codes: 0 everything went well; 1 the job or a check failed; 2 there are mistakes in what was given;
 130 interrupted.
 """
-_NO_SPARK = (
-    "Spark is not there: {missing} is not installed; pip install 'slicewise[spark]'; "
-    "`slicewise doctor` looks at everything that is needed"
-)
 
 app = typer.Typer(
     name="slicewise",
@@ -265,18 +261,11 @@ def _reporting(show_traceback: bool) -> Iterator[None]:
         # The reader of the pipe has gone; what Python still wants to write there goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(FAILED) from None
-    except ModuleNotFoundError as e:
-        if show_traceback:
-            traceback.print_exc()
-        missing = (e.name or "").split(".")[0]
-        spark = missing in ("pyspark", "py4j", "google", "slicewise")
-        said = _NO_SPARK.format(missing="pyspark" if missing == "slicewise" else missing) if spark else str(e)
-        typer.echo(f"error: {said}", err=True)
-        raise typer.Exit(FAILED) from None
     except Exception as e:
         if show_traceback:
             traceback.print_exc()
         said = str(e) if isinstance(e, SlicewiseError) else brief(e)
+        said += "; `slicewise doctor` looks at everything that is needed" if isinstance(e, MissingPackageError) else ""
         typer.echo(f"error: {said}", err=True)
         if not show_traceback and not isinstance(e, SlicewiseError):
             typer.echo("--traceback shows everything; `slicewise doctor` looks at the installation", err=True)

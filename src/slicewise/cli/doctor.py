@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,12 +15,11 @@ from importlib import metadata
 from pathlib import Path
 
 from slicewise.cli.status import size
+from slicewise.installation import INSTALL_JAVA, OLDEST_JAVA, Problem, ask, find_java, find_spark_home, python_problem
 
 __all__ = ["CHECKS", "Finding", "examine"]
 
 _PIP = f"{Path(sys.executable).name} -m pip install"
-_JAVA_FIX = "sudo apt install openjdk-17-jre-headless (or: brew install openjdk@17, conda install openjdk=17)"
-_TIMEOUT_SECONDS = 30
 _MEMORY_NEEDED = 3 * 2**30
 
 
@@ -51,57 +48,27 @@ def python() -> Finding:
 
 def java() -> Finding:
     """Java 17 or newer, with the module that Spark starts it with."""
-    program = _java_program()
-    if program is None:
-        return Finding("Java", False, "not found, neither in JAVA_HOME nor on PATH", _JAVA_FIX)
-    said = _ask(program, "-version")
-    version = re.search(r'version "(\d+)(?:\.(\d+))?', said or "")
-    if version is None:
-        return Finding("Java", False, f"{program} does not say its version", _JAVA_FIX)
-    number = int(version[2] or 0) if version[1] == "1" else int(version[1])
-    if number < 17:
-        return Finding("Java", False, f"{number} ({program}); Spark needs 17 or newer", _JAVA_FIX)
-    modules = _ask(program, "--list-modules") or ""
+    found = find_java()
+    if isinstance(found, Problem):
+        return Finding("Java", False, f"{found.what}; Spark needs {OLDEST_JAVA} or newer", found.fix)
+    modules = ask(found.program, "--list-modules") or ""
     if modules and "jdk.incubator.vector" not in modules:
-        wrong = f"{number} ({program}) lacks the module jdk.incubator.vector, which Spark asks for"
-        return Finding("Java", False, wrong, _JAVA_FIX)
-    return Finding("Java", True, f"{number} ({program})")
-
-
-def _java_program() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    if home:
-        return shutil.which("java", path=str(Path(home) / "bin"))
-    return shutil.which("java")
-
-
-def _ask(*command: str) -> str | None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return None
-    return done.stdout + done.stderr
+        wrong = f"{found.version} ({found.program}) lacks the module jdk.incubator.vector, which Spark asks for"
+        return Finding("Java", False, wrong, INSTALL_JAVA)
+    return Finding("Java", True, f"{found.version} ({found.program})")
 
 
 def workers() -> Finding:
-    """The Python of Spark's workers is the one that runs here."""
-    said = os.environ.get("PYSPARK_PYTHON")
+    """The Python of Spark's workers is the one that runs here, or has what they need."""
     name = "Python of the workers"
-    if not said:
+    python = os.environ.get("PYSPARK_PYTHON")
+    if not python:
         # Without the variable Spark would take whatever `python3` is; sessions of slicewise set it.
         return Finding(name, True, f"{sys.executable} (PYSPARK_PYTHON is not set; slicewise sets it)")
-    fix = f"export PYSPARK_PYTHON={sys.executable}"
-    program = shutil.which(said)
-    if program is None:
-        return Finding(name, False, f"PYSPARK_PYTHON is {said}, which is no program", fix)
-    found = _ask(program, "-c", "import sys; print(sys.prefix); print('%d.%d' % sys.version_info[:2])")
-    prefix, _, version = (found or "").strip().partition("\n")
-    mine = ".".join(map(str, sys.version_info[:2]))
-    if version != mine:
-        return Finding(name, False, f"PYSPARK_PYTHON is {said} (Python {version or 'unknown'}); here is {mine}", fix)
-    if os.path.realpath(prefix) != os.path.realpath(sys.prefix):
-        return Finding(name, False, f"PYSPARK_PYTHON is {said}, another environment than {sys.prefix}", fix)
-    return Finding(name, True, f"{said}, the same as here")
+    problem = python_problem(python, streams=True)
+    if problem is not None:
+        return Finding(name, False, problem.what, problem.fix)
+    return Finding(name, True, f"{python} (PYSPARK_PYTHON), which has all that they need")
 
 
 def pyspark() -> Finding:
@@ -140,7 +107,10 @@ def pyarrow() -> Finding:
 
 def rocksdb() -> Finding:
     """The state store of streams, one of the jars of Spark."""
-    jars = _jars()
+    home = find_spark_home()
+    if isinstance(home, Problem):
+        return Finding("RocksDB", False, home.what, home.fix)
+    jars = home / "jars" if home is not None else _jars()
     if jars is None:
         return Finding("RocksDB", False, "comes with pyspark, which is not installed", f"{_PIP} 'pyspark>=4.3'")
     found = sorted(p.name for p in jars.glob("rocksdbjni-*.jar"))
@@ -177,9 +147,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _jars() -> Path | None:
-    home = os.environ.get("SPARK_HOME")
-    if home:
-        return Path(home) / "jars"
+    """Those that come with pyspark."""
     spec = importlib.util.find_spec("pyspark")
     return Path(spec.origin).parent / "jars" if spec is not None and spec.origin else None
 

@@ -31,7 +31,7 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
     check_runnable(workload)
     source = Source.of(workload, frame)
     options.check(stream=frame.isStreaming)
-    check_workers(frame.sparkSession)
+    check_workers(frame.sparkSession, streams=frame.isStreaming)
     if options.late == "collect":
         _check_free(workload)
         check_returned_rows(frame)

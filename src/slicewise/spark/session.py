@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,11 +12,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from slicewise.errors import SetupError
+from slicewise.installation import OLDEST_JAVA, Problem, find_java, find_spark_home, python_problem
 
-__all__ = ["check_java", "check_streaming", "check_workers", "java_version", "local_session"]
+__all__ = ["check_java", "check_streaming", "check_workers", "local_session"]
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-OLDEST_JAVA = 17
 #: How Spark logs in a session of ours: it reads this before it says anything.
 QUIET = Path(__file__).with_name("quiet.properties")
 
@@ -50,7 +46,11 @@ def local_session(
     if active is not None:
         return active
     check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    home = find_spark_home()
+    if isinstance(home, Problem):
+        raise home.error()
+    # Without the variable Spark would take whatever `python3` is.
+    _check_python(os.environ.setdefault("PYSPARK_PYTHON", sys.executable), streams=False)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     cores = os.cpu_count() or 2
     settings = {
@@ -76,30 +76,11 @@ def local_session(
     return builder.getOrCreate()
 
 
-def java_version() -> int | None:
-    """The major version of the Java that Spark would start; None when there is none."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None:
-        return None
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    return int(found.group(1)) if found else None
-
-
 def check_java() -> None:
     """Refuse to go on without a Java that Spark runs on."""
-    version = java_version()
-    if version is None:
-        raise SetupError(
-            f"Spark needs Java {OLDEST_JAVA} or newer, and there is none; install a JDK (Debian: apt install "
-            "openjdk-17-jre-headless; macOS: brew install openjdk@17) or set JAVA_HOME"
-        )
-    if version < OLDEST_JAVA:
-        raise SetupError(f"Spark needs Java {OLDEST_JAVA} or newer; got {version}; set JAVA_HOME to a newer one")
+    found = find_java()
+    if isinstance(found, Problem):
+        raise SetupError(f"Spark needs Java {OLDEST_JAVA} or newer: {found.what}; {found.fix}")
 
 
 def check_streaming(session: SparkSession) -> None:
@@ -119,32 +100,21 @@ def check_streaming(session: SparkSession) -> None:
         )
 
 
-def check_workers(session: SparkSession) -> None:
-    """Refuse workers on this machine that run another Python, one that cannot run slicewise."""
+def check_workers(session: SparkSession, *, streams: bool) -> None:
+    """Refuse workers on this machine whose Python cannot run slicewise; for streams it needs more packages."""
     try:
         context = session.sparkContext
         python, local = context.pythonExec, str(context.master).startswith("local")
     except (PySparkException, NotImplementedError, AttributeError):
         return  # Spark Connect: its server knows its workers
-    found = shutil.which(python)
-    if not local or (found is not None and os.path.dirname(found) == os.path.dirname(sys.executable)):
-        return
-    mine = "{}.{}".format(*sys.version_info[:2])
-    theirs = _python_version(found) if found else None
-    if theirs != mine:
-        has = f"runs Python {theirs} with it" if theirs else "cannot import slicewise"
-        raise SetupError(
-            f"Spark's workers run {python!r}, which {has}, and this is Python {mine}; set the environment variable "
-            f"PYSPARK_PYTHON to {sys.executable!r} before the session starts"
-        )
+    if local:
+        _check_python(python, streams=streams)
 
 
-@functools.cache
-def _python_version(python: str) -> str | None:
-    """The version of a Python that has slicewise; None if it has not."""
-    code = "import sys, slicewise; print('{}.{}'.format(*sys.version_info[:2]))"
-    said = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, timeout=60)
-    return said.stdout.strip() if said.returncode == 0 else None
+def _check_python(python: str, *, streams: bool) -> None:
+    problem = python_problem(python, streams=streams)
+    if problem is not None:
+        raise SetupError(f"{problem.what}; before the session starts: {problem.fix}")
 
 
 def _is_there(package: str) -> bool:
