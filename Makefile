@@ -32,7 +32,7 @@ check: lint ## Format, lint, types and the quick tests, without a JVM: under a m
 test: lint ## Format, lint, types and all tests
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
 
-demo: $(STAMP) ## Run a football match as a Spark stream: six queries at once, a table, a chart
+demo: $(STAMP) ## Run a football match as a Spark stream, and sliding windows beside Spark's own
 	$(BIN)/slicewise demo --folder build/demo
 
 bench: $(STAMP) ## Measure engine, windows and aggregators; every answer is checked. Takes half an hour

@@ -15,6 +15,7 @@ PROGRESS = {
     "batchId": 7,
     "numInputRows": 12345,
     "processedRowsPerSecond": 6789.1,
+    "durationMs": {"addBatch": 1500, "triggerExecution": 1818},
     "observedMetrics": {"another": {"watermark": 1}, "slicewise 4eda75c47e496b16": OURS},
     "stateOperators": [{"numRowsTotal": 10, "memoryUsedBytes": 2048}, {"numRowsTotal": 5, "memoryUsedBytes": 1024}],
 }
@@ -27,7 +28,7 @@ def console(*, terminal: bool = False) -> Console:
 
 def test_progress_reads_what_spark_and_slicewise_report():
     found = Progress.of(PROGRESS)
-    assert found == Progress(7, 12345, 6789.1, OURS["watermark"], 3, 4, 240, 3072)
+    assert found == Progress(7, 12345, 6789.1, OURS["watermark"], 3, 4, 240, 3072, 1.818)
     assert str(found) == SAID
 
 

@@ -43,12 +43,17 @@ def test_mistakes_stand_out(tmp_path):
 
 @pytest.mark.spark
 def test_demo_streams_and_shows_what_came_out(tmp_path):
-    code, said = finish(spawn("demo", "--rows", "60000", cwd=tmp_path, timeout=300))
+    code, said = finish(spawn("demo", "--rows", "60000", "--sliding-rows", "50000", cwd=tmp_path, timeout=300))
     assert code == 0, said
     for query in dashboard.queries[:-1]:
         assert f"{query.name}  {query.window!r}: " in _plain(said)
     assert "watermark 2024-06-14" in said
     assert "60 000 rows in" in said
+    in_words = " ".join(_plain(said).split())
+    assert re.search(r"60 000 rows in 2 micro-batches: first results after \d+\.\d s, then 10 000 rows in ", in_words)
+    rivals = r"Spark's window [\d. ]+ groupBy\(second\), RANGE frame [\d. ]+ slicewise [\d. ]+ "
+    compared = f"Sliding windows of 20 s every second over 50 000 rows seconds rows/s {rivals}"
+    assert re.search(f"{compared}the answers are the same: 176 windows", in_words)
     found = pq.read_table(tmp_path / "slicewise-demo" / "results").to_pylist()
     assert {row["query"] for row in found} == {query.name for query in dashboard.queries}
     # Rows of the last two seconds wait for the watermark; the windows before hold every row once.

@@ -187,9 +187,12 @@ def doctor() -> None:
 def demo(
     rows: Annotated[int, typer.Option(min=1000, max=10_000_000, help="How many positions.")] = 400_000,
     folder: Annotated[Path, typer.Option(help="Where everything that it makes is put.")] = Path("slicewise-demo"),
+    sliding_rows: Annotated[
+        int, typer.Option(min=0, max=100_000_000, help="Over how many rows Spark and slicewise slide at the end.")
+    ] = 5_000_000,
 ) -> None:
     with _reporting(False):
-        demos.run(Console(highlight=False, soft_wrap=True), _errors(), rows, folder)
+        demos.run(Console(highlight=False, soft_wrap=True), _errors(), rows, folder, sliding_rows)
 
 
 @app.command(

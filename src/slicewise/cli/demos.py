@@ -16,9 +16,10 @@ from rich.table import Table
 from slicewise import aggregates as agg
 from slicewise import windows
 from slicewise.amounts import rows as rows_of
+from slicewise.cli import comparison
 from slicewise.cli.noise import filtered
 from slicewise.cli.running import follow, stopping
-from slicewise.cli.status import Status, count
+from slicewise.cli.status import Progress, Status, count
 from slicewise.testing import disordered, football
 from slicewise.workload import Workload
 
@@ -29,6 +30,7 @@ SENSORS = ("ball", "goalkeeper", "striker", "referee")
 KICK_OFF = 1_718_388_000_000_000
 #: How many positions arrive with each micro-batch.
 BATCH = 50_000
+_POLL_SECONDS = 0.1
 
 dashboard = (
     Workload(time="ts", keys=["sensor"], watermark="2 seconds", lateness="10 seconds")
@@ -41,37 +43,69 @@ dashboard = (
 )
 
 
-def run(console: Console, errors: Console, rows: int, folder: Path) -> None:
-    """Run the dashboard over ``rows`` positions as a Spark stream; everything it makes lies in ``folder``."""
+class _Paced(Status):
+    """A status that keeps when the first micro-batch was done, and how long those after it took."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console, timestamps=True)
+        self.started = time.perf_counter()
+        self.first: float | None = None
+        self.rows_after = 0
+        self.seconds_after = 0.0
+
+    def micro_batch(self, progress: Progress) -> None:
+        super().micro_batch(progress)
+        if self.first is None:
+            self.first = time.perf_counter() - self.started
+        else:
+            self.rows_after += progress.rows
+            self.seconds_after += progress.seconds or 0.0
+
+    def pace(self) -> str:
+        """The time to the first results, which is mostly start-up, apart from the rate of what follows."""
+        said = f"first results after {self.first or 0.0:.1f} s"
+        if not self.rows_after or not self.seconds_after:
+            return said
+        rate = count(self.rows_after / self.seconds_after)
+        return f"{said}, then {count(self.rows_after)} rows in {self.seconds_after:.1f} s: {rate} rows/s"
+
+
+def run(console: Console, errors: Console, rows: int, folder: Path, sliding_rows: int) -> None:
+    """Run the dashboard over ``rows`` positions as a Spark stream; everything it makes lies in ``folder``.
+
+    Ends with sliding windows over ``sliding_rows`` rows, by Spark and by slicewise.
+    """
     from slicewise.spark import latest, local_session
 
     console.print(f"{count(rows)} positions of {len(SENSORS)} sensors, 2000 a second, a fifth of them up to 2 s late\n")
     for part in ("positions", "results", "checkpoint"):
         shutil.rmtree(folder / part, ignore_errors=True)
     _write_positions(folder / "positions", rows)
-    with Status(errors, timestamps=True) as status:
+    with _Paced(errors) as status:
         status.doing("starting Spark")
         with filtered(status.say):
             spark = local_session("slicewise demo")
-        started = time.perf_counter()
+        status.started = time.perf_counter()
         query = _start(spark, folder)
         with stopping() as stop:
-            complete = follow(query, status, stop)
-        seconds = time.perf_counter() - started
-    if not complete:
-        console.print("stopped; run it again to start from the beginning")
-        return
-    reported = spark.read.parquet(str(folder / "results"))
-    _show(console, latest(reported).toArrow())
-    console.print("\nHow it was run\n", style="bold")
-    console.print(dashboard.explain(), markup=False, highlight=False)
-    _draw(reported.toArrow(), folder / "chart.png")
-    spark.stop()
-    console.print(
-        f"\n{count(rows)} rows in {seconds:.1f} s of streaming, {count(rows / seconds)} rows/s", highlight=False
-    )
-    for what, where in (("results (Parquet)", "results"), ("chart", "chart.png"), ("checkpoint", "checkpoint")):
-        console.print(f"{what:<18} {folder / where}", highlight=False, markup=False)
+            complete = follow(query, status, stop, poll=_POLL_SECONDS)
+        if not complete:
+            status.quiet()
+            console.print("stopped; run it again to start from the beginning")
+            return
+        status.quiet()
+        reported = spark.read.parquet(str(folder / "results"))
+        _show(console, latest(reported).toArrow())
+        console.print("\nHow it was run\n", style="bold")
+        console.print(dashboard.explain(), markup=False, highlight=False)
+        missing = _draw(reported.toArrow(), folder / "chart.png")
+        console.print(f"\n{count(rows)} rows in {status.batches} micro-batches: {status.pace()}", highlight=False)
+        for what, where in (("results (Parquet)", "results"), ("chart", "chart.png"), ("checkpoint", "checkpoint")):
+            said = str(folder / where) if where != "chart.png" or missing is None else missing
+            console.print(f"{what:<18} {said}", highlight=False, markup=False)
+        if sliding_rows:
+            comparison.run(console, status, spark, sliding_rows)
+        spark.stop()
 
 
 def _write_positions(folder: Path, rows: int) -> None:
@@ -125,9 +159,13 @@ def _short(value: float) -> str:
     return f"{value:.2f}" if value != int(value) else count(value)
 
 
-def _draw(found: pa.Table, path: Path) -> None:
-    """The ball's speed as a line that keeps every peak (M4), over bands where it was in play."""
-    import matplotlib
+def _draw(found: pa.Table, path: Path) -> str | None:
+    """The ball's speed as a line that keeps every peak (M4), over bands where it was in play; gives back why not."""
+    path.unlink(missing_ok=True)
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        return "not drawn: matplotlib is not installed; pip install 'slicewise[plot]'"
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -143,3 +181,4 @@ def _draw(found: pa.Table, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
+    return None

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -35,12 +35,14 @@ class Progress:
     keys: int | None = None
     slices: int | None = None
     state_bytes: int | None = None
+    seconds: float | None = None
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Progress:
         """From the JSON of a ``StreamingQueryProgress``; what slicewise counts is among its observed metrics."""
         state = said.get("stateOperators") or []
         rate = said.get("processedRowsPerSecond")
+        took = (said.get("durationMs") or {}).get("triggerExecution")
         ours = _observed(said)
         return cls(
             batch=int(said["batchId"]),
@@ -51,6 +53,7 @@ class Progress:
             keys=ours.get("keys"),
             slices=ours.get("slices"),
             state_bytes=sum(int(s.get("memoryUsedBytes") or 0) for s in state) if state else None,
+            seconds=took / 1000 if isinstance(took, (int, float)) else None,
         )
 
     def __str__(self) -> str:
@@ -89,7 +92,7 @@ class Status:
         self._spinner: Spinner | None = None
         self._bar: Bar | None = None
 
-    def __enter__(self) -> Status:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
