@@ -5,7 +5,9 @@ BIN := .venv/bin
 STAMP := .venv/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lint check test demo bench docs clean
+EXTRAS ?= all
+
+.PHONY: help venv lint check test wheels demo bench docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +33,9 @@ check: lint ## Format, lint, types and the quick tests, without a JVM: under a m
 
 test: lint ## Format, lint, types and all tests
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
+
+wheels: $(STAMP) ## Install a wheel with each extra into a fresh environment, and try what README says of it
+	SLICEWISE_WHEELS="$(EXTRAS)" $(BIN)/python -m pytest -q tests/test_wheels.py
 
 demo: $(STAMP) ## Run a football match as a Spark stream, and sliding windows beside Spark's own
 	$(BIN)/slicewise demo --folder build/demo

@@ -1,6 +1,6 @@
 """Sliding-window aggregators side by side: the papers' experiments, in one run, every answer checked.
 
-    pip install 'slicewise[disk,pandas,bench]'
+    pip install 'slicewise[bench]'
     python benchmarks/swag.py [--quick] [--largest 20] [--draw]
 
 Writes ``benchmarks/results/swag.json`` and one PNG per figure; ``--quick`` writes to ``build/bench`` instead. Prints
