@@ -32,7 +32,7 @@ check: lint ## Format, lint, types and the quick tests, without a JVM: under a m
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow"
 
 test: lint ## Format, lint, types and all tests
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25
 
 wheels: $(STAMP) ## Install a wheel with each extra into a fresh environment, and try what README says of it
 	SLICEWISE_WHEELS="$(EXTRAS)" $(BIN)/python -m pytest -q tests/test_wheels.py

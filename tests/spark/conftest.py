@@ -1,4 +1,7 @@
-"""One Spark session for all tests of this folder, each of which is marked ``spark``."""
+"""One Spark session for all tests of this folder; those that use it are marked ``spark``.
+
+The others need no JVM and run in ``make check``. A test that starts a process with a JVM carries the mark itself.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if HERE in Path(item.fspath).parents:
+        if HERE in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
 
 

@@ -170,7 +170,7 @@ def row_runner(workload, types, output):
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 100, 1000, 10**6])
-def test_a_key_with_many_rows_taken_piece_by_piece(spark, monkeypatch, chunk):
+def test_a_key_with_many_rows_taken_piece_by_piece(monkeypatch, chunk):
     from slicewise.plan.plan import plan_for
     from slicewise.spark.output import Output
 

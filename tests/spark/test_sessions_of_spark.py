@@ -32,6 +32,7 @@ def run_apart(*command, **environment):
     return done.stdout
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("kind", "module"), [("connect", "pyspark.sql.connect.session"), ("local-cluster", "pyspark.sql.session")]
 )
@@ -46,6 +47,7 @@ def test_a_session_that_is_there_is_given_back_untouched(spark):
     assert spark.conf.getAll == before
 
 
+@pytest.mark.spark
 def test_a_new_session_has_the_settings_that_slicewise_needs():
     said = run_apart(
         "-c",
