@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise.columns import Column, is_integral, physical_dtype
@@ -153,13 +153,11 @@ def test_nanoseconds_are_cut_down_and_not_towards_zero():
     assert column.mask.tolist() == [True, True, False, True, True]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(st.none(), st.decimals(-(10**15), 10**15, places=4))))
 def test_decimals_are_exact(values):
     assert Column.of(values, pa.decimal128(38, 4)).to_pylist() == values
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(st.none(), st.floats())))
 def test_floats_come_back_bit_by_bit(values):
     found = Column.of(values, pa.float64()).to_pylist()

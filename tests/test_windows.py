@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
@@ -209,7 +209,6 @@ def test_offsets_are_the_smallest_that_say_the_same(window, offset):
     assert window.offset == offset
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(1, 50), st.integers(1, 50), st.integers(-200, 200), st.integers(-3, 3))
 def test_an_offset_a_whole_slide_further_is_the_same_window(length, every, offset, slides):
     window = sw.sliding(length, every=every, offset=offset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise.aggregates import exact
@@ -16,7 +16,6 @@ def array(values):
     return exact.shrink(np.array(values, object))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(beyond, beyond), max_size=5))
 def test_add_and_subtract(pairs):
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
@@ -24,7 +23,6 @@ def test_add_and_subtract(pairs):
     assert exact.subtract(array(a), array(b)).tolist() == [x - y for x, y in pairs]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(edge, min_size=1, max_size=6), max_size=5))
 def test_fold(segments):
     starts = np.cumsum([0, *map(len, segments)])[:-1]
@@ -36,7 +34,6 @@ def test_fold(segments):
     assert exact.fold(values.astype(object), starts, longest).tolist() == want
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(edge, max_size=12))
 def test_scan(values):
     want = np.cumsum(np.array(values, object)).tolist()
@@ -44,7 +41,6 @@ def test_scan(values):
     assert exact.scan(np.array(values, object)).tolist() == want
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(edge, min_size=1, max_size=12))
 def test_int64_is_kept_wherever_it_fits(values):
     out = exact.scan(np.array(values, np.int64))

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from over import CASES, IDS, make
 
@@ -17,6 +17,7 @@ from slicewise.aggregates.base import fold_pairwise, take_parts
 from slicewise.columns import Column
 from slicewise.testing import check_laws, value_of
 from slicewise.testing.same import is_finite, is_same, magnitude
+from tests.profiles import fewer
 
 IN_ANY_ORDER = [case for case in CASES if sw.AGGREGATES[case[0]].commutative or sw.AGGREGATES[case[0]].timed]
 every_case = pytest.mark.parametrize(("name", "types", "row"), CASES, ids=IDS)
@@ -31,7 +32,7 @@ def same(got, want, rows):
 
 
 @every_case
-@settings(max_examples=3, deadline=None, derandomize=True)
+@fewer(50, derandomize=True)
 @given(data=st.data())
 def test_laws_hold_on_single_values(name, types, row, data):
     rows = data.draw(st.lists(row, min_size=3, max_size=6))
@@ -56,7 +57,7 @@ def test_laws_hold_on_single_values(name, types, row, data):
 
 
 @every_case
-@settings(max_examples=3, deadline=None, derandomize=True)
+@fewer(50, derandomize=True)
 @given(data=st.data())
 def test_laws_hold_on_arrays(name, types, row, data):
     rows = data.draw(st.lists(row, min_size=6, max_size=12))
@@ -97,7 +98,7 @@ def test_laws_hold_to_the_users_own_checker(name):
 
 
 @every_case
-@settings(max_examples=5, deadline=None, derandomize=True)
+@fewer(30, derandomize=True)
 @given(data=st.data())
 def test_results_are_those_of_the_definition(name, types, row, data):
     rows = data.draw(st.lists(row, min_size=1, max_size=40))
@@ -121,7 +122,7 @@ def test_results_are_those_of_the_definition(name, types, row, data):
 
 
 @pytest.mark.parametrize(("name", "types", "row"), IN_ANY_ORDER)
-@settings(max_examples=3, deadline=None, derandomize=True)
+@fewer(50, derandomize=True)
 @given(data=st.data())
 def test_order_of_combining_does_not_matter_where_it_is_promised(name, types, row, data):
     """Late rows: what takes rows in any order gives the answer of the rows in order."""

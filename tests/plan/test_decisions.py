@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
@@ -385,7 +385,6 @@ def mixes(draw):
     return c, Characteristics(c.ordered, tuple(draw(st.permutations(queries))), c.breaks_ties, c.lateness)
 
 
-@settings(max_examples=200, deadline=None)
 @given(mixes())
 def test_the_order_of_queries_plays_no_part(mix):
     one_way, other_way = mix
@@ -402,7 +401,6 @@ def test_the_order_of_queries_plays_no_part(mix):
         assert slicing_technique(one_way, progressions, points) == slicing_technique(other_way, progressions, points)
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes())
 def test_one_more_query_never_lets_tuples_go(mix):
     c, _ = mix

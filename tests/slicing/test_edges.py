@@ -7,7 +7,7 @@ from bisect import bisect_right
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
@@ -33,13 +33,11 @@ def floor(edges: list[int], t: int) -> int:
 # -- the paper's formula
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 10**6), st.integers(-(10**12), 10**12))
 def test_the_next_edge_of_a_tumbling_window(length, t):
     assert edges_for(sw.tumbling(length)).next_edge(t) == t + length - t % length
 
 
-@settings(max_examples=100, deadline=None)
 @given(no_landmarks, horizons)
 def test_the_next_edge_is_the_first_begin_or_end_after(windows, t):
     later = [e for e in edges_of(windows) if e > t]
@@ -56,14 +54,12 @@ def assert_same_cells(cells: np.ndarray, expected: list[int]) -> None:
         assert a <= b
 
 
-@settings(max_examples=100, deadline=None)
 @given(no_landmarks)
 def test_a_cell_lies_between_two_neighbouring_edges(windows):
     edges = edges_of(windows)
     assert_same_cells(edges_for(*windows).cells(TIMES), [floor(edges, t) for t in TIMES.tolist()])
 
 
-@settings(max_examples=100, deadline=None)
 @given(no_landmarks, horizons, st.integers(0, 40))
 def test_slices_are_as_few_as_edges_allow(windows, low, width):
     """The paper's minimality: rows at every instant make one slice per edge among them, and the one before."""
@@ -74,7 +70,6 @@ def test_slices_are_as_few_as_edges_allow(windows, low, width):
     assert edges.inside(low, low + width).tolist() == among
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes(), st.lists(st.integers(-NEAR, NEAR), min_size=1, max_size=30))
 def test_cells_are_the_same_in_any_order_and_by_either_way(windows, times):
     edges = edges_for(*windows)
@@ -103,7 +98,6 @@ def test_few_rows_and_many_edges_are_not_listed(n, monkeypatch):
 # -- edges that have gone
 
 
-@settings(max_examples=100, deadline=None)
 @given(no_landmarks, horizons)
 def test_before_the_horizon_only_begins_of_open_windows_are_needed(windows, horizon):
     needed = sorted({*(e for e in edges_of(windows) if e > horizon), *open_starts_of(windows, horizon)})
@@ -113,7 +107,6 @@ def test_before_the_horizon_only_begins_of_open_windows_are_needed(windows, hori
         assert edges.needed_after(t, horizon) == min((e for e in needed if e > t), default=NEVER)
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes(), horizons, horizons)
 def test_needed_edges_only_ever_go(windows, one, other):
     """What is one cell now stays one: slices merge as the horizon moves, and are never split."""
@@ -131,7 +124,6 @@ def test_without_a_horizon_all_edges_are_needed():
 # -- gaps
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes(), st.lists(st.integers(1, 30), min_size=1, max_size=3))
 def test_no_cell_is_wider_than_the_smallest_gap(windows, gaps):
     edges = edges_for(*windows, gaps=gaps)

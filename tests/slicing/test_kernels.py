@@ -7,7 +7,7 @@ from bisect import bisect_left
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise.slicing import kernels
@@ -43,7 +43,6 @@ any_times = st.sampled_from(sorted(SPREADS.values())).flatmap(times)
 # -- segments
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30))
 def test_segments_start_where_something_changes(values):
     changed = np.array([a != b for a, b in itertools.pairwise(values)], bool)
@@ -58,7 +57,6 @@ def test_no_segments_have_no_lengths():
     assert segment_lengths(integers([]), 0).tolist() == []
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(any_times, max_size=30))
 def test_sorted_unique_is_a_sorted_set(values):
     assert sorted_unique(integers(values)).tolist() == sorted(set(values))
@@ -67,7 +65,6 @@ def test_sorted_unique_is_a_sorted_set(values):
 # -- ranges
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(-20, 20), st.integers(0, 6)), max_size=10))
 def test_expand_ranges_lists_positions_end_to_end(ranges):
     low, high = integers(a for a, _ in ranges), integers(a + n for a, n in ranges)
@@ -77,7 +74,6 @@ def test_expand_ranges_lists_positions_end_to_end(ranges):
     assert starts.tolist() == [sum(map(len, expected[:i])) for i in range(len(expected))]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), max_size=10))
 def test_enumerate_ranges_says_whose_position_it_is(ranges):
     which, positions = enumerate_ranges(integers(a for a, _ in ranges), integers(b for _, b in ranges))
@@ -101,14 +97,12 @@ def assert_ordered(keys: list[int], values: list[int]) -> None:
 
 
 @pytest.mark.parametrize("spread", SPREADS.values(), ids=SPREADS)
-@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_order_by_is_a_stable_sort(spread, data):
     rows = data.draw(st.lists(st.tuples(st.integers(0, 3), times(spread)), max_size=40))
     assert_ordered([k for k, _ in rows], [v for _, v in rows])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(any_times, max_size=40), st.integers(0, 10**6))
 def test_order_by_of_one_key_is_a_stable_sort(values, key):
     assert_ordered([key] * len(values), values)
@@ -142,7 +136,6 @@ def test_sorts_change_over_without_a_seam(limit):
 # -- look-ups
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 5), any_times), max_size=30),
     st.lists(st.tuples(st.integers(0, 6), any_times), max_size=15),
@@ -173,7 +166,6 @@ def test_locate_in_nothing():
 # -- running maxima and matches
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(any_times, min_size=1, max_size=8), max_size=6))
 def test_running_last_is_the_largest_so_far_of_its_group(groups):
     group = integers(i for i, values in enumerate(groups) for _ in values)
@@ -184,7 +176,6 @@ def test_running_last_is_the_largest_so_far_of_its_group(groups):
 rows_of_two = st.tuples(st.integers(0, 3), any_times)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(rows_of_two, max_size=15, unique=True), st.lists(rows_of_two, max_size=15), st.randoms())
 def test_match_rows_finds_each_row_in_the_table(table, wanted, random):
     wanted += table[:5]

@@ -7,7 +7,7 @@ import datetime as dt
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise.slicing.keys import KeyTable
@@ -27,7 +27,6 @@ def decoded(table: KeyTable, codes: list[int]) -> list[tuple]:
     return list(zip(*(c.to_pylist() for c in table.decode(np.array(codes, np.int64))), strict=True))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(texts, min_size=1, max_size=8), min_size=1, max_size=4))
 def test_keys_are_numbered_as_they_come(batches):
     table, seen = KeyTable([pa.string()]), []
@@ -39,7 +38,6 @@ def test_keys_are_numbered_as_they_come(batches):
     assert len(table) == len(seen)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.tuples(texts, numbers, texts), min_size=1, max_size=8), min_size=1, max_size=3))
 def test_several_columns_make_one_key(batches):
     table = KeyTable([pa.string(), pa.int64(), pa.string()])

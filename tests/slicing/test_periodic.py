@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
@@ -23,7 +23,6 @@ def numbered(periodic: PeriodicWindows, low: int, high: int) -> list[tuple[int, 
     return list(zip(periodic.starts(f, m).tolist(), periodic.ends(f, m).tolist(), strict=True))
 
 
-@settings(max_examples=100, deadline=None)
 @given(context_free())
 def test_a_time_is_in_the_windows_that_hold_it(window):
     periodic = PeriodicWindows([window])
@@ -37,7 +36,6 @@ def test_a_time_is_in_the_windows_that_hold_it(window):
         assert numbered(periodic, low, high) == held
 
 
-@settings(max_examples=100, deadline=None)
 @given(context_free())
 def test_the_last_window_that_ended(window):
     periodic = PeriodicWindows([window])
@@ -52,7 +50,6 @@ def test_the_last_window_that_ended(window):
             assert m <= 0
 
 
-@settings(max_examples=100, deadline=None)
 @given(context_free())
 def test_the_step_is_what_must_have_brought_rows(window):
     periodic = PeriodicWindows([window])
@@ -68,7 +65,6 @@ def test_the_step_is_what_must_have_brought_rows(window):
         assert periodic.steps(ONE, np.array([first])).tolist() == [step_of(window, *bounds)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes(), horizons)
 def test_what_is_open_decides_what_is_kept(windows, horizon):
     periodic = PeriodicWindows(windows)
@@ -78,7 +74,6 @@ def test_what_is_open_decides_what_is_kept(windows, horizon):
     assert periodic.open_starts(horizon).tolist() == open_starts_of(windows, horizon)
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes(), horizons)
 def test_open_mask_says_who_is_late(windows, horizon):
     inside, still_open = PeriodicWindows(windows).open_mask(TIMES, horizon)
@@ -89,7 +84,6 @@ def test_open_mask_says_who_is_late(windows, horizon):
         assert is_open == any(e > horizon for e in ends)
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes())
 def test_progressions_and_points_are_all_edges(windows):
     periodic = PeriodicWindows(windows)
@@ -103,7 +97,6 @@ def test_progressions_and_points_are_all_edges(windows):
     assert [t for t in near if t in found] == [t for t in edges_of(windows) if t in near]
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes())
 def test_no_progression_lies_on_another(windows):
     found = PeriodicWindows(windows).progressions()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
@@ -13,6 +13,7 @@ from slicewise.slicing.cutting import cut_rows
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.periodic import NEVER, PeriodicWindows
 from slicewise.slicing.slices import Slices
+from tests.profiles import fewer
 from tests.slicing.families import NEAR, mixes
 from tests.slicing.running import TYPES, run_operator
 from tests.slicing.strategies import steps, workloads
@@ -53,7 +54,6 @@ def assert_partition(slices: Slices, rows: list[tuple[int, int]]) -> None:
         assert slices.parts[SUM][0][n] == sum(ids)
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes(), st.lists(a_row, min_size=1, max_size=30), gap_lists)
 def test_cutting_makes_one_slice_per_key_and_cell(windows, rows, gaps):
     edges = Edges(PeriodicWindows(windows), gaps)
@@ -66,7 +66,6 @@ def test_cutting_makes_one_slice_per_key_and_cell(windows, rows, gaps):
     assert not slices.closed.any()
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes(), st.lists(st.integers(-NEAR, NEAR), min_size=1, max_size=30), gap_lists)
 def test_rows_in_order_are_cut_by_looking_up_edges(windows, times, gaps):
     """The cheap way of cutting one key in order gives the slices of the general one."""
@@ -80,7 +79,6 @@ def test_rows_in_order_are_cut_by_looking_up_edges(windows, times, gaps):
     assert members(in_order) == members(general)
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes(), batches, st.integers(-NEAR, NEAR), gap_lists)
 def test_settling_keeps_every_row_and_no_slice_too_many(windows, chunks, horizon, gaps):
     edges = Edges(PeriodicWindows(windows), gaps)
@@ -95,7 +93,6 @@ def test_settling_keeps_every_row_and_no_slice_too_many(windows, chunks, horizon
     assert not same.any() if not gaps else (distance[same] > gaps[0]).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(mixes(), batches, st.integers(-NEAR, NEAR), gap_lists)
 def test_settling_at_once_or_piece_by_piece_is_the_same(windows, chunks, horizon, gaps):
     edges = Edges(PeriodicWindows(windows), gaps)
@@ -173,7 +170,7 @@ def checked(op):
     return op
 
 
-@settings(max_examples=40, deadline=None)
+@fewer(4)
 @given(workloads(), steps())
 def test_an_operators_slices_keep_their_invariants(workload, epochs):
     run_operator(workload.operator(types=TYPES), epochs, between=checked)

@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
@@ -16,6 +16,7 @@ from slicewise.columns import Column
 from slicewise.errors import AggregateError
 from slicewise.slicing.stores import STORES, EagerStore, LazyStore, PrefixStore
 from slicewise.testing.same import is_same
+from tests.profiles import fewer
 
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 INVERTIBLE = [(sw.sum("v"), INT), (sw.count("v"), INT), (sw.avg("v"), INT), (sw.sum("v"), pa.decimal128(20, 2))]
@@ -57,7 +58,7 @@ values = st.lists(st.one_of(st.none(), st.integers(-9, 9)), min_size=1, max_size
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
-@settings(max_examples=30, deadline=None)
+@fewer(5)
 @given(data=st.data())
 def test_all_stores_give_the_fold_of_the_range(case, data):
     aggregate, type_, kinds = case
@@ -73,7 +74,6 @@ def test_all_stores_give_the_fold_of_the_range(case, data):
         assert is_same(monoid.lower(found).to_pylist(), expected), kind
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from([2**62, 2**63 - 1, -(2**63), -(2**62), 1, 0, -1]), min_size=1, max_size=30), st.data())
 def test_sums_beyond_int64_go_on_as_python_integers(numbers, data):
     monoid, parts = partials(sw.sum("v"), INT, numbers)

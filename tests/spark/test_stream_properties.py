@@ -6,7 +6,7 @@ from collections import Counter
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
@@ -14,13 +14,14 @@ from slicewise.errors import DataError
 from slicewise.slicing.periodic import NEVER
 from slicewise.spark.streaming import packs, track_chunks
 from slicewise.testing import Oracle, fold
+from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same
 from tests.slicing.strategies import context_windows, windows
 from tests.spark.stream_fake import Crash, FakeStream, Reference, Workers
 from tests.spark.stream_strategies import any_workloads, micro_batches
 
 #: A stream costs more than an operator: fewer examples than elsewhere.
-some = settings(max_examples=max(settings.default.max_examples // 6, 15))
+some = fewer(6, least=5)
 
 
 def rows_of(batches):

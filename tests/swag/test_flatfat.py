@@ -8,7 +8,7 @@ from math import ceil, log2
 
 import pytest
 from counting import Counting
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise.aggregates as sw
@@ -16,6 +16,7 @@ from slicewise.errors import QueryError
 from slicewise.swag import FlatFAT, Naive, ReactiveAggregator
 from slicewise.swag.base import EmptyWindowError
 from slicewise.swag.flatfat import HOLE, FixedAggregator
+from tests.profiles import fewer
 
 
 def tree_of(n):
@@ -51,7 +52,7 @@ def test_update_stays_in_its_bound_for_every_choice_of_slots(n):
     assert tree.aggregate() == tuple(-i for i in range(n))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@fewer(2, derandomize=True)
 @given(st.integers(0, 9), st.data())
 def test_update_stays_in_its_bound(power, data):
     n = 2**power

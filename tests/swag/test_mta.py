@@ -6,7 +6,7 @@ import random
 from math import ceil, log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -17,6 +17,7 @@ from slicewise.swag.log_mta import LogMTA
 from slicewise.swag.monoid_tree import NOTHING
 from slicewise.swag.stores import MemoryStore
 from slicewise.swag.stores.base import STATE
+from tests.profiles import fewer
 
 BOTH = pytest.mark.parametrize("algorithm", [LogMTA, AMTA])
 
@@ -211,7 +212,6 @@ ALGORITHMS = st.sampled_from([LogMTA, AMTA])
         max_size=60,
     ),
 )
-@settings(max_examples=150, deadline=None)
 def test_random_traces_give_what_a_list_gives(algorithm, buffer, ahead, trace):
     window, values, fresh = algorithm(sw.collect_list(), buffer=buffer, ahead=ahead), [], iter(range(10**6))
     for what, amount in trace:
@@ -301,7 +301,7 @@ class AmortizedWindow(Window):
 
 TestLogMTA = Window.TestCase
 TestAMTA = AmortizedWindow.TestCase
-TestLogMTA.settings = TestAMTA.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
+TestLogMTA.settings = TestAMTA.settings = fewer(6, stateful_step_count=40)
 
 
 # -- policies

@@ -8,7 +8,7 @@ from math import ceil, gcd
 
 import pytest
 from counting import Counting
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise.aggregates as sw
@@ -64,7 +64,6 @@ def test_figure_7_of_cutty():
 
 
 @given(st.integers(1, 60), st.integers(1, 60))
-@settings(max_examples=200, deadline=None, derandomize=True)
 def test_slices_per_window_are_those_of_table_1_of_cutty(size, slide):
     """r / gcd(r, s) panes; 2 r / s of the pairs, rounded up; ceil(r / s) of Cutty's, the open one included."""
     panes, pairs, cutty = (SharedPlan([Acq(size, slide)], technique=t) for t in TECHNIQUES)
@@ -78,7 +77,6 @@ def test_slices_per_window_are_those_of_table_1_of_cutty(size, slide):
 
 
 @given(st.lists(st.tuples(st.integers(1, 12), st.sampled_from([1, 2, 3, 4, 6, 12])), min_size=1, max_size=4))
-@settings(max_examples=100, deadline=None, derandomize=True)
 def test_plan_adds_up(pairs):
     for technique in TECHNIQUES:
         plan = SharedPlan([Acq(r, s) for r, s in pairs], technique=technique)
