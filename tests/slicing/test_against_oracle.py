@@ -1,4 +1,7 @@
-"""The engine against the definition: random workloads, random streams, random chunks, random watermarks."""
+"""The engine against the definition: random workloads, random streams, random chunks, random watermarks.
+
+Workloads are of all kinds of windows: those that time alone tells, and those that only rows in order can tell.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,13 @@ import slicewise as sw
 from slicewise.slicing import engine
 from slicewise.testing import disordered, in_order
 from tests.slicing.running import FLOATS, TYPES, assert_same, assert_same_in_order, rechunked, run_operator, run_oracle
-from tests.slicing.strategies import rows, steps, windows, workloads
+from tests.slicing.strategies import mixed_workloads, rows, steps, windows, workloads
 
+any_workloads = st.one_of(workloads(), mixed_workloads())
 EXACT = [sw.sum("v"), sw.count(), sw.count("v"), sw.avg("v")]
 
 
-@given(workloads(), steps(), st.booleans(), st.sampled_from([None, None, "lazy", "eager"]), st.sampled_from([0, 256]))
+@given(any_workloads, steps(), st.booleans(), st.sampled_from([None, None, "lazy", "eager"]), st.sampled_from([0, 256]))
 def test_every_epoch_gives_the_oracles_results(workload, epochs, one_by_one, store, few_slices):
     expected, late = run_oracle(workload, epochs)
     with mock.patch.object(engine, "FEW_SLICES", few_slices):
@@ -41,18 +45,18 @@ def test_floats_with_nan_and_infinity(workload, epochs):
     assert_same(run_operator(workload.operator(types=FLOATS), epochs), expected, scale=1e3)
 
 
-@given(workloads(), st.lists(rows(), max_size=25), st.data())
+@given(any_workloads, st.lists(rows(), max_size=25), st.data())
 def test_an_ordered_stream_reports_each_window_as_soon_as_it_ends(workload, stream, data):
     assert_same_in_order(workload, stream, data)
 
 
-@given(workloads(), steps(), st.data())
+@given(any_workloads, steps(), st.data())
 def test_any_chunking_gives_the_same_answers(workload, epochs, data):
     expected = run_operator(workload.operator(types=TYPES), epochs)
     assert_same(run_operator(workload.operator(types=TYPES), rechunked(epochs, data)), expected)
 
 
-@given(workloads(), steps())
+@given(any_workloads, steps())
 def test_snapshot_and_restore_at_every_cut_point_changes_nothing(workload, epochs):
     def again(op):
         return workload.operator(types=TYPES).restore(pickle.loads(pickle.dumps(op.snapshot())))

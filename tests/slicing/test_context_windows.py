@@ -1,43 +1,13 @@
-"""Windows that only rows in order can tell, against the definition: alone, together, and beside all other kinds."""
+"""Windows that only rows in order can tell, added later; their other properties are in test_against_oracle.py."""
 
 from __future__ import annotations
-
-import pickle
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from tests.slicing.running import TYPES, assert_same, assert_same_in_order, rechunked, run_operator, run_oracle
-from tests.slicing.strategies import context_windows, mixed_workloads, rows, steps
-
-
-@given(mixed_workloads(), steps(), st.booleans())
-def test_every_epoch_gives_the_oracles_results(workload, epochs, one_by_one):
-    expected, late = run_oracle(workload, epochs)
-    op = workload.operator(types=TYPES)
-    assert_same(run_operator(op, epochs, one_by_one=one_by_one), expected)
-    assert sorted(r.time for r in op.late()) == sorted(time for time, _, _ in late)
-
-
-@given(mixed_workloads(), steps(), st.data())
-def test_any_chunking_gives_the_same_answers(workload, epochs, data):
-    expected = run_operator(workload.operator(types=TYPES), epochs)
-    assert_same(run_operator(workload.operator(types=TYPES), rechunked(epochs, data)), expected)
-
-
-@given(mixed_workloads(), steps())
-def test_snapshot_and_restore_at_every_cut_point_changes_nothing(workload, epochs):
-    def again(op):
-        return workload.operator(types=TYPES).restore(pickle.loads(pickle.dumps(op.snapshot())))
-
-    expected = run_operator(workload.operator(types=TYPES), epochs)
-    assert_same(run_operator(workload.operator(types=TYPES), epochs, between=again), expected)
-
-
-@given(mixed_workloads(), st.lists(rows(), max_size=25), st.data())
-def test_an_ordered_stream_reports_each_window_as_soon_as_it_ends(workload, stream, data):
-    assert_same_in_order(workload, stream, data)
+from tests.slicing.running import TYPES, assert_same, run_operator
+from tests.slicing.strategies import context_windows, mixed_workloads, steps
 
 
 @given(mixed_workloads(), context_windows(), steps(), st.data())
