@@ -6,8 +6,9 @@ STAMP := .venv/.stamp
 
 .DEFAULT_GOAL := help
 EXTRAS ?= all
+KILLS ?= 20
 
-.PHONY: help venv lint check test wheels demo bench docs clean
+.PHONY: help venv lint check test kill wheels demo bench docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +35,10 @@ check: lint ## Format, lint, types and the quick tests, without a JVM: under a m
 test: lint ## Format, lint, types and all tests
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25
 
-wheels: $(STAMP) ## Install a wheel with each extra into a fresh environment, and try what README says of it
+kill: $(STAMP) ## Kill a stream at every kind of moment; nothing may be lost or doubled. KILLS=20
+	SLICEWISE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/spark/test_stream_kill.py
+
+wheels: $(STAMP) ## Try what README says of each extra, in a fresh environment. EXTRAS=all
 	SLICEWISE_WHEELS="$(EXTRAS)" $(BIN)/python -m pytest -q tests/test_wheels.py
 
 demo: $(STAMP) ## Run a football match as a Spark stream, and sliding windows beside Spark's own
