@@ -229,6 +229,19 @@ class Zone(datetime.tzinfo):
         return datetime.timedelta(0)
 
 
+class LikePytz(Zone):
+    zone = "Europe/Berlin"
+
+    def utcoffset(self, at):
+        return datetime.timedelta(hours=1)
+
+
+def test_a_zone_with_a_name_becomes_one_of_the_standard_library():
+    noon = datetime.datetime(2024, 1, 1, 12, tzinfo=LikePytz())
+    read = load(dump([noon]))[0]
+    assert (read, read.tzinfo) == (noon, zoneinfo.ZoneInfo("Europe/Berlin"))
+
+
 def test_a_time_zone_of_another_kind_is_refused():
     message = "a time zone of type tests.test_plain.Zone cannot be written; use zoneinfo.ZoneInfo"
     with pytest.raises(sw.StateError, match=f"^{message}$"):

@@ -152,6 +152,9 @@ class _Writer:
             return {tag: write(x)}
         if kind is datetime.timedelta:
             return {"timedelta": [x.days, x.seconds, x.microseconds]}
+        if kind is datetime.datetime and isinstance(getattr(x.tzinfo, "zone", None), str):
+            # Zones of pytz, which older versions of Arrow use: the same instant in a zone of the standard library.
+            x = x.astimezone(zoneinfo.ZoneInfo(x.tzinfo.zone))
         if kind in (datetime.datetime, datetime.time):
             return {kind.__name__: x.replace(tzinfo=None).isoformat(), "fold": x.fold, "zone": self._zone(x.tzinfo)}
         if isinstance(x, np.generic) and not x.dtype.hasobject:
