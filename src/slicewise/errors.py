@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "AggregateError",
@@ -45,7 +46,14 @@ class RefusedRowsError(DataError):
 
 
 class OverflowInWindowError(SlicewiseError, OverflowError):
-    """A window's result does not fit its type, where the Spark function of the same name would fail too."""
+    """A window's result does not fit its type, where the Spark function of the same name would fail too.
+
+    ``label`` says which window of which query and key it is, once that is known; ``reason`` is the message without it.
+    """
+
+    def __init__(self, reason: str, label: Any = None) -> None:
+        super().__init__(reason if label is None else f"{label}: {reason}")
+        self.reason, self.label = reason, label
 
 
 class StateError(SlicewiseError, ValueError):

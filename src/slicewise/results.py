@@ -26,6 +26,7 @@ __all__ = [
     "Result",
     "ResultSchema",
     "Results",
+    "WindowLabel",
     "value_column",
 ]
 
@@ -35,6 +36,38 @@ RESERVED = ("query", "window", "span", "change", "revision")
 
 #: The end of a window whose end never came; None to the user, null in Arrow.
 OPEN_END = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class WindowLabel:
+    """Whose a result is, for messages: query, key and window.
+
+    ``time_type`` is that of event times, and None where the bounds are positions or units.
+
+    >>> print(WindowLabel("q", {"k": "a"}, 0, 10_500_000, pa.timestamp("us", "UTC")))
+    query 'q', key k='a', window [1970-01-01 00:00:00+00:00, 1970-01-01 00:00:10.500000+00:00)
+    >>> print(WindowLabel("q", {}, 20, 30, None))
+    query 'q', span [20, 30)
+    """
+
+    query: str
+    key: dict[str, Any]
+    start: int | float
+    end: int | float | None
+    time_type: pa.DataType | None
+
+    def __str__(self) -> str:
+        key = ", ".join(f"{name}={value!r}" for name, value in self.key.items())
+        bounds = f"[{self._bound(self.start)}, {'open' if self.end is None else self._bound(self.end)})"
+        window = f"{'span' if self.time_type is None else 'window'} {bounds}"
+        return ", ".join([f"query {self.query!r}", *([f"key {key}"] if key else []), window])
+
+    def _bound(self, at: int | float) -> str:
+        if self.time_type is None or not pa.types.is_timestamp(self.time_type):
+            return str(at)
+        # NumPy knows years beyond 9999, which a window may reach.
+        shown = str(np.datetime64(int(at), "us")).replace("T", " ").removesuffix(".000000")
+        return shown + ("+00:00" if self.time_type.tz else "")
 
 
 class Result(NamedTuple):

@@ -73,6 +73,10 @@ class KeyTable:
             self._columns = None
         return found
 
+    def key(self, number: int) -> tuple[Any, ...]:
+        """One key."""
+        return self.values[number] if self.types else ()
+
     def decode(self, numbers: np.ndarray) -> tuple[Column, ...]:
         """The key columns of these keys."""
         if not self.types:

@@ -12,6 +12,7 @@ from slicewise.columns import Column
 from slicewise.plan.plan import Group, Plan
 from slicewise.slicing.discretise import Found
 from slicewise.slicing.kernels import expand_ranges
+from slicewise.slicing.lowering import Asked
 from slicewise.slicing.removal import Cuts, Revision, divided
 from slicewise.slicing.stores import STORES, Store
 from slicewise.slicing.views import View
@@ -104,10 +105,10 @@ class Pieces:
         """How many rows there are from one place to another."""
         return self._before(high) - self._before(low)
 
-    def answers(self, group: Group, low: np.ndarray, high: np.ndarray) -> tuple[Column, ...]:
-        """The results of a group's aggregates over ranges."""
-        first, last = self.number[low], self.number[high]
-        return tuple(self.plan.monoids[m].lower(self._store(m).query(first, last)) for m in group.monoids)
+    def answers(self, group: Group, found: Found, asked: Asked) -> tuple[Column, ...]:
+        """The results of a group's aggregates over windows."""
+        first, last = self.number[found.low], self.number[found.high]
+        return tuple(asked.lower(m, self._store(m).query(first, last)) for m in group.monoids)
 
     def _store(self, number: int) -> Store:
         if number not in self._stores:

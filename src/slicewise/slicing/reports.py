@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from slicewise.columns import Column
+from slicewise.aggregates.base import Parts
 from slicewise.plan.plan import Group, Plan
 from slicewise.results import INSERT, RETRACT, UPDATE, Block
 from slicewise.slicing.kernels import enumerate_ranges, match_rows
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.lowering import Asked
 from slicewise.slicing.slices import Slices
 from slicewise.slicing.stores import STORES, LazyStore, Store
 from slicewise.slicing.triggers import Sessions, Windows
@@ -141,7 +143,8 @@ class Answers:
             w, marks = found, (change, revision)
             if len(unit) < len(found):
                 w, marks = found.take(mine), (change[mine], revision[mine])
-            values = tuple(self.plan.monoids[m].lower(self._store(m).query(w.low, w.high)) for m in group.monoids)
+            asked = Asked(self.plan, self.keys, partial(expansion.first_query, unit), w.key, w.start, w.end)
+            values = tuple(asked.lower(m, self._store(m).query(w.low, w.high)) for m in group.monoids)
             row, query = expansion.apply(unit)
             block = Block((), query, w.start, w.end, *marks, values)
             blocks.append(self._finished(block, w.key, row, due=w.end))
@@ -181,7 +184,8 @@ class Answers:
             if not len(shown):
                 continue
             w, places = now.take(shown), ready[shown]
-            values = tuple(self._session_values(m, sessions, places) for m in group.monoids)
+            asked = Asked(self.plan, self.keys, partial(_same, int(queries[0])), w.key, w.start, w.end)
+            values = tuple(asked.lower(m, self._session_parts(m, sessions, places)) for m in group.monoids)
             row, query = np.tile(np.arange(len(w)), len(queries)), np.repeat(queries, len(w))
             block = Block((), query, w.start, w.end, change, w.revision, values)
             blocks.append(self._finished(block, w.key, row, due=w.end + 1))
@@ -217,13 +221,13 @@ class Answers:
             store = self._stores[monoid] = kind(self.plan.monoids[monoid], self.slices.parts[monoid])
         return store
 
-    def _session_values(self, monoid: int, sessions: Sessions, places: np.ndarray) -> Column:
+    def _session_parts(self, monoid: int, sessions: Sessions, places: np.ndarray) -> Parts:
         """Sessions never overlap, so each slice is folded once: the lazy store, over the slices that take part."""
         bound = self.plan.monoids[monoid]
         parts = self.slices.parts[monoid]
         if len(sessions.slices) < len(self.slices):
             parts = tuple(p[sessions.slices] for p in parts)
-        return bound.lower(LazyStore(bound, parts).query(sessions.low[places], sessions.high[places]))
+        return LazyStore(bound, parts).query(sessions.low[places], sessions.high[places])
 
 
 class Expansion:
@@ -245,6 +249,15 @@ class Expansion:
         low = self.offset[unit]
         row, at = enumerate_ranges(low, low + self.counts[unit] - 1)
         return row, self.flat[at]
+
+    def first_query(self, unit: np.ndarray, at: int) -> int:
+        """A query that has asked for the window at a place, when these are the windows' units."""
+        return int(self.flat[self.offset[unit[at]]])
+
+
+def _same(query: int, at: int) -> int:
+    """The query of every window, wherever it stands."""
+    return query
 
 
 def _members(group: Group, family: np.ndarray, families: int) -> tuple[np.ndarray | None, np.ndarray]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from slicewise.slicing.edges import Edges
 from slicewise.slicing.kernels import expand_ranges, sorted_unique
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.ledgers import Ledger, entries_of
+from slicewise.slicing.lowering import Asked
 from slicewise.slicing.measures import fits_column, fitting, misfits
 from slicewise.slicing.passing import Passing
 from slicewise.slicing.periodic import NEVER
@@ -348,16 +350,17 @@ class Track:
         by_position = self.discretisers[number].by_position
         blocks = []
         for g, group in enumerate(self.plan.groups):
-            row, query = self.queries[number][g].apply(found.family)
+            expansion = self.queries[number][g]
+            row, query = expansion.apply(found.family)
             if not len(query):
                 continue
-            if row is None:  # every window is asked for once
-                values = pieces.answers(group, found.low, found.high)
-                mine, heads = found, (change, revision)
-            else:
-                asked = sorted_unique(row)
-                answers = pieces.answers(group, found.low[asked], found.high[asked])
-                values = tuple(a.take(np.searchsorted(asked, row)) for a in answers)
+            windows = found if row is None else found.take(sorted_unique(row))
+            first_query = partial(expansion.first_query, windows.family)
+            asked = Asked(self.plan, keys, first_query, windows.key, windows.start, windows.end, by_position)
+            values = pieces.answers(group, windows, asked)
+            mine, heads = found, (change, revision)
+            if row is not None:
+                values = tuple(a.take(np.searchsorted(sorted_unique(row), row)) for a in values)
                 mine, heads = found.take(row), (change[row], revision[row])
             times = (pieces.time[mine.low], pieces.time[mine.high - 1]) if by_position else None
             blocks.append(Block(keys.decode(mine.key), query, mine.start, mine.end, *heads, values, times))

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
 from slicewise.plan.measures import Marks, Measure, Positions, Units
 from slicewise.plan.plan import Group, Plan
@@ -25,6 +27,7 @@ from slicewise.results import INSERT, OPEN_END, Block
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts, sorted_unique
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.lowering import Asked
 from slicewise.slicing.measures import last_tick
 from slicewise.slicing.periodic import NEVER, PeriodicWindows
 from slicewise.slicing.reports import Expansion
@@ -162,7 +165,16 @@ class _Answers:
             if not len(query):
                 continue
             asked = found if row is None else found.take(sorted_unique(row))
-            values = tuple(self._values(m, asked) for m in group.monoids)
+            named = Asked(
+                self.plan,
+                self.keys,
+                partial(expansion.first_query, asked.family),
+                asked.key,
+                asked.start,
+                asked.end,
+                by_position,
+            )
+            values = tuple(named.lower(m, self._parts(m, asked)) for m in group.monoids)
             mine = found
             if row is not None:
                 at = np.searchsorted(sorted_unique(row), row)
@@ -171,11 +183,11 @@ class _Answers:
             times = self._times(mine) if by_position else None
             yield Block(self.keys.decode(mine.key), query, mine.start, mine.end, *marks, values, times)
 
-    def _values(self, monoid: int, asked: Windows) -> Column:
+    def _parts(self, monoid: int, asked: Windows) -> Parts:
         bound = self.plan.monoids[monoid]
         if monoid not in self._stores:
             self._stores[monoid] = STORES[self.plan.stores[monoid].choice](bound, self.slices.parts[monoid])
-        return bound.lower(self._stores[monoid].query(asked.low, asked.high))
+        return self._stores[monoid].query(asked.low, asked.high)
 
     def _times(self, found: Windows) -> tuple[np.ndarray, np.ndarray]:
         """The event times of the first and last row of windows."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -70,7 +71,7 @@ class Composer:
         composition = Composition(plan, self.measured.measures if self.measured else ())
         for chunk in _by_keys(slices, _chunk_size(plan)):
             mine = [first.take(chunk) for first in firsts]
-            for block in composition.blocks(slices.take(chunk), mine, Numbers()):  # type: ignore[arg-type]
+            for block in composition.blocks(slices.take(chunk), mine, Numbers(own)):  # type: ignore[arg-type]
                 yield from sent(block, own, self.output)
 
     def _slices(self, table: pa.Table, numbers: np.ndarray) -> tuple[Slices, list[Column]]:
@@ -89,8 +90,15 @@ class Composer:
         return (slices, firsts) if order is None else (slices.take(order), [f.take(order) for f in firsts])
 
 
+@dataclass(frozen=True, eq=False)
 class Numbers:
-    """Stands for a table of keys where keys stay numbers until the end."""
+    """Stands for a table of keys where keys stay numbers until the end; ``columns`` are what the numbers stand for."""
+
+    columns: Sequence[pa.Array]
+
+    def key(self, number: int) -> tuple[Any, ...]:
+        """One key, for errors."""
+        return tuple(column[number].as_py() for column in self.columns)
 
     def decode(self, numbers: np.ndarray) -> tuple[Column, ...]:
         """The numbers themselves."""

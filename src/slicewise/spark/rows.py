@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.results import Results
+from slicewise.errors import OverflowInWindowError
+from slicewise.results import Results, WindowLabel
 from slicewise.slicing.operator import Operator
 from slicewise.spark.composing import number_keys, sent, tables_of
 from slicewise.spark.output import Output
@@ -46,9 +47,12 @@ class RowRunner:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         going = _Going(self)
-        for table in tables_of(batches, CHUNK):
-            yield from going.take(table)
-        yield from going.finish()
+        try:
+            for table in tables_of(batches, CHUNK):
+                yield from going.take(table)
+            yield from going.finish()
+        except OverflowInWindowError as error:
+            raise OverflowInWindowError(error.reason, going.label(error.label)) from None
 
     def operator(self) -> Operator:
         """A fresh operator of the workload."""
@@ -92,6 +96,14 @@ class _Going:
         if self.operator is not None:
             yield from self._sent(self.operator.close())
             self.operator = None
+
+    def label(self, inside: WindowLabel) -> WindowLabel:
+        """Whose a window is, in the user's keys and times."""
+        schema = self.runner.output.schema
+        number = inside.key[KEY]
+        key = {name: column[number].as_py() for name, column in zip(schema.key_names, self.keys, strict=True)}
+        time_type = None if inside.time_type is None else schema.time_type
+        return dataclasses.replace(inside, key=key, time_type=time_type)
 
     def _begin(self, keys: list[pa.Array]) -> None:
         self.operator, self.keys = self.runner.operator(), keys

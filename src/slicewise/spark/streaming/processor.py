@@ -19,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from slicewise.errors import StateError
+from slicewise.errors import OverflowInWindowError, StateError
 from slicewise.results import Results
 from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.shard import Shard
@@ -130,7 +130,7 @@ class ShardProcessor(StatefulProcessor):
         now = timerValues.getCurrentProcessingTimeInMs() if self.job.idle is not None else 0
         head = {**head, "latest": latest, "arrived": now if seen else head["arrived"]}
         if latest > -NEVER:
-            results = results + shard.advance(max(shard.watermark, self.job.watermark(latest)))
+            results = results + _advance(shard, self.job.watermark(latest))
         told = yield from self._finish(key, head, shard, results, before, sum(p.bad for p in packs), late)
         self._wake_up(told, now)
 
@@ -142,7 +142,7 @@ class ShardProcessor(StatefulProcessor):
         now = timerValues.getCurrentProcessingTimeInMs()
         clock = self.job.watermark(head["latest"] + 1000 * (now - head["arrived"]))
         before = (shard._rows, shard._late_rows)
-        results = shard.advance(max(shard.watermark, clock)) if head["latest"] > -NEVER else Results()
+        results = _advance(shard, clock) if head["latest"] > -NEVER else Results()
         told = yield from self._finish(key, head, shard, results, before, 0, [])
         self._wake_up(told, now)
 
@@ -229,6 +229,20 @@ def _take_rows(shard: Shard, job: ShardJob, tables: list[pa.Table]) -> Results:
     if ROW in table.column_names:
         rows[WHOLE] = table.column(ROW)
     return shard.process_batch(rows)
+
+
+def _advance(shard: Shard, watermark: int) -> Results:
+    """Move the watermark on; it never goes back."""
+    try:
+        return shard.advance(max(shard.watermark, watermark))
+    except OverflowInWindowError as error:
+        name = error.label.query
+        todo = (
+            f"the stream meets this window again at every restart: remove query {name!r} from the workload, or replace "
+            "it by one of another name over a wider column, and start with the same checkpoint; where no other query "
+            "stays, with a new one"
+        )
+        raise OverflowInWindowError(f"{error.reason}; {todo}", error.label) from None
 
 
 def _batches(shard: Shard, results: Results, bad: list[pa.Table], job: ShardJob) -> list[pa.RecordBatch]:

@@ -1,0 +1,78 @@
+"""Lowering: from the partials of windows to their results, and whose result it is where there can be none.
+
+The one place where the engine calls ``Monoid.lower``. An aggregate does not know what its partials belong to; what asks
+for answers does, and says it in :class:`Asked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from slicewise.aggregates.base import Monoid, Parts, take_parts
+from slicewise.columns import Column
+from slicewise.errors import OverflowInWindowError
+from slicewise.plan.plan import Plan
+from slicewise.results import OPEN_END, WindowLabel
+from slicewise.slicing.keys import KeyTable
+
+__all__ = ["Asked"]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Windows that are about to be answered, one entry each.
+
+    Attributes
+    ----------
+    query_of
+        The position in the workload of a query that has asked for the window at a place; called only for an error.
+    by_position
+        The bounds are positions or units, and not event times.
+    """
+
+    plan: Plan
+    keys: KeyTable
+    query_of: Callable[[int], int]
+    key: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    by_position: bool = False
+
+    def lower(self, monoid: int, parts: Parts) -> Column:
+        """The results of one of the plan's aggregates over these windows, from their partials."""
+        bound = self.plan.monoids[monoid]
+        try:
+            return bound.lower(parts)
+        except OverflowInWindowError:
+            at = _first_to_fail(bound, parts)
+            try:
+                bound.lower(take_parts(parts, slice(at, at + 1)))
+            except OverflowInWindowError as error:
+                raise OverflowInWindowError(error.reason, self.label(at)) from None
+            raise
+
+    def label(self, at: int) -> WindowLabel:
+        """Whose the window at a place is."""
+        schema = self.plan.schema
+        key = dict(zip(schema.key_names, self.keys.key(int(self.key[at])), strict=True))
+        start, end = self.start[at].item(), self.end[at].item()
+        time_type = None if self.by_position else schema.time_type
+        name = self.plan.workload.queries[self.query_of(at)].name
+        return WindowLabel(name, key, start, None if end == OPEN_END else end, time_type)
+
+
+def _first_to_fail(monoid: Monoid, parts: Parts) -> int:
+    """The place of the first partial that cannot be lowered, found by halves."""
+    low, high = 0, len(parts[0])
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            monoid.lower(take_parts(parts, slice(low, middle)))
+        except OverflowInWindowError:
+            high = middle
+        else:
+            low = middle
+    return low
