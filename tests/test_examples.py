@@ -1,15 +1,22 @@
-"""The example scripts, each run as a user would, in a folder of its own; and the links and pictures of the pages."""
+"""The example scripts, each run in a folder of its own; and the links and pictures of the pages.
+
+Scripts run as a user runs them, in a process of their own, but for most of those on Spark: they run here, in the
+session that all tests share, and do not stop it.
+"""
 
 from __future__ import annotations
 
 import doctest
 import importlib.util
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.sessions import shared_session
 
 FOLDER = Path(__file__).parent.parent / "examples"
 DOCS = Path(__file__).parent.parent / "docs"
@@ -78,6 +85,8 @@ PRINTED = {
     ],
 }
 SPARK = {"batch_sliding", "rolling", "late_corrections"}
+#: One script on Spark in a process of its own is enough to show that they start and stop a session.
+HERE = SPARK - {"batch_sliding"}
 #: The dashboard is `make demo`.
 ELSEWHERE = {"dashboard"}
 LONGEST = 60
@@ -86,18 +95,24 @@ SCRIPTS = [pytest.param(name, marks=pytest.mark.spark if name in SPARK else ()) 
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_example_prints_what_it_promises(name, tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / f"{name}.py")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert [line.strip() for line in done.stdout.splitlines()] == PRINTED[name]
+def test_example_prints_what_it_promises(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    script = str(FOLDER / f"{name}.py")
+    printed = run_here(script, monkeypatch, capsys) if name in HERE else run_apart(script)
+    assert [line.strip() for line in printed.splitlines()] == PRINTED[name]
     assert list(tmp_path.iterdir()) == [], "it left something behind"
+
+
+def run_apart(script):
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def run_here(script, monkeypatch, capsys):
+    monkeypatch.setattr(type(shared_session()), "stop", lambda _: None)
+    runpy.run_path(script, run_name="__main__")
+    return capsys.readouterr().out
 
 
 def test_every_example_is_run_here_and_is_short():

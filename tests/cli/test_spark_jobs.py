@@ -17,6 +17,7 @@ from slicewise.cli import commands
 from slicewise.workload import Workload
 from tests.cli.jobfiles import BATCH, STREAM, changed, write
 from tests.cli.test_terminal import finish, spawn
+from tests.sessions import shared_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -57,9 +58,7 @@ def command(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def spark():
-    from slicewise.spark import local_session
-
-    return local_session(master="local[2]")
+    return shared_session()
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sessions import shared_session
+
 HERE = Path(__file__).parent
 
 
@@ -20,8 +22,6 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def spark():
-    from slicewise.spark import local_session
-
-    session = local_session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "3"})
+    session = shared_session()
     yield session
     session.stop()

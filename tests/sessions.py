@@ -1,0 +1,15 @@
+"""The Spark session that all tests of a process share: a JVM takes seconds to start, and more to get warm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def shared_session() -> SparkSession:
+    """The session of this process, started when it is first asked for; with an odd number of shuffle partitions."""
+    from slicewise.spark import local_session
+
+    return local_session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "3"})
