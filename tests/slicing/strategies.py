@@ -162,6 +162,11 @@ def context_windows() -> st.SearchStrategy:
     )
 
 
+def any_windows() -> st.SearchStrategy:
+    """One window of any kind."""
+    return st.one_of(windows(), context_windows())
+
+
 @st.composite
 def mixed_workloads(draw: st.DrawFn) -> sw.Workload:
     """A workload of one to four queries of all kinds, in which at least one needs rows in order."""

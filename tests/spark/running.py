@@ -7,6 +7,9 @@ from collections import Counter
 
 import pyarrow as pa
 
+from slicewise.plan.plan import VALUES
+from slicewise.slicing.operator import Operator
+
 
 def same(a, b):
     """Whether two results are the same, up to the rounding of a different order of additions."""
@@ -64,7 +67,7 @@ def on_spark(workload, frame, **options):
 
 
 def in_process(workload, frame):
-    """The results of the operator over the same rows."""
-    op = workload.operator()
+    """The results of the operator over the same rows; those of equal time come by their values, as on Spark."""
+    op = Operator(workload, ties=VALUES)
     op.process_batch(frame.toArrow())
     return op.close().to_arrow()

@@ -22,7 +22,7 @@ from pyspark.sql import Row
 
 import slicewise as sw
 from slicewise.options import RunOptions
-from slicewise.plan.plan import plan_for
+from slicewise.plan.plan import VALUES, plan_for
 from slicewise.results import CHANGES, Result
 from slicewise.slicing.periodic import NEVER
 from slicewise.spark.output import LATE, LATE_CHANGE
@@ -159,7 +159,7 @@ class FakeStream:
         self.types = {name: types[name] for name in (*workload.keys, *workload.columns)}
         self.row_type = pa.struct([(workload.time, pa.int64()), *types.items()]) if late or bad else None
         self.shards = tuple(range(shards))
-        make_plan = partial(plan_for, workload, self.types, time_type=pa.int64())
+        make_plan = partial(plan_for, workload, self.types, time_type=pa.int64(), ties=VALUES)
         plan = make_plan()
         source = Source(workload, None, self.types, pa.int64(), frozenset())  # type: ignore[arg-type]
         job = _job(source, plan, RunOptions(bad=bad, **options), shards)

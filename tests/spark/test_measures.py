@@ -14,8 +14,10 @@ import slicewise as sw
 from slicewise.columns import Column
 from slicewise.conditions import Condition
 from slicewise.plan.measures import measures_of
+from slicewise.plan.plan import VALUES
 from slicewise.plan.routes import SLICES, route_of
 from slicewise.plan.sql import condition_sql
+from slicewise.slicing.operator import Operator
 from slicewise.slicing.slices import Slices
 from slicewise.slicing.vectors import find_windows
 from slicewise.testing.ticks import windows_with
@@ -58,18 +60,10 @@ def table(rows=1500, seed=0):
     return data.take(pa.array(r.permutation(rows)))
 
 
-def sorted_as_on_spark(workload, data):
-    """Rows by time, the order columns, the measures that only advance, and then by what else the workload reads."""
-    units = [m.column for q in workload.queries for m in q.window.measures if m.column]
-    names = dict.fromkeys([workload.time, *workload.order, *units, *workload.columns])
-    rows = zip(*(data.column(name).to_pylist() for name in names), strict=True)
-    places = [tuple((v is not None, 0 if v is None else v) for v in row) for row in rows]  # nulls first
-    return data.take(pa.array(sorted(range(len(places)), key=places.__getitem__)))
-
-
 def in_process(workload, data):
-    op = workload.operator()
-    op.process_batch(sorted_as_on_spark(workload, data))
+    """The results of the operator, to which rows of equal time come by their values, as on Spark."""
+    op = Operator(workload, ties=VALUES)
+    op.process_batch(data)
     return op.close().to_arrow()
 
 

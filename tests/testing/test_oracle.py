@@ -443,7 +443,7 @@ def test_event_times_are_whole_numbers(time):
 
 def test_missing_columns_are_named():
     oracle = oracle_of(tumbling(10), order=["rank"])
-    with pytest.raises(DataError, match="no column 'rank', which `order` names; did you mean 'rnk'"):
+    with pytest.raises(DataError, match="no column 'rank', which puts rows of equal time in order; did you mean 'rnk'"):
         oracle.process(1, {"v": "a", "rnk": 2})
     oracle.process(1, {"w": "a", "rank": 2})
     with pytest.raises(DataError, match="a row has no column 'v'; known: 'rank', 'w'"):

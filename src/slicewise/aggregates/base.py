@@ -281,6 +281,12 @@ class Monoid(ABC):
     def set_time_type(self, type_: pa.DataType) -> None:  # noqa: B027
         """Say of which type event times are, for results that report them; they are int64 otherwise."""
 
+    def break_ties_by_value(self) -> None:  # noqa: B027
+        """Pick among rows of equal time by their values, where the order in which they arrived is not known.
+
+        ``combine`` must then be commutative. For aggregates that are ``timed``.
+        """
+
     def identities(self, n: int) -> Parts:
         """``n`` partials of no rows at all."""
         return tuple(_full(n, x, dtype) for x, dtype in zip(self.identity, self.dtypes, strict=True))

@@ -2,7 +2,7 @@
 
 Scalar versions go by position: ``combine(a, b)`` has ``a`` before ``b``. The array partials carry the event time of
 the row they picked and go by that, so that late rows can be combined into a partial that is already there; equal times
-go by position.
+go by position or, where rows have none, by the value: of rows that tie, all but the last pick the smallest.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from slicewise.aggregates.checks import (
 )
 from slicewise.aggregates.exact import INT64_MAX, INT64_MIN
 from slicewise.aggregates.order import larger, smaller
+from slicewise.aggregates.ordering import order_keys
 from slicewise.columns import Column, physical_dtype
 from slicewise.errors import AggregateError
 
 __all__ = ["First", "Last", "MaxBy", "MinBy"]
 
+NO_ROWS = np.empty(0, np.int64)
 _BOOL = np.dtype(bool)
 _INT64 = np.dtype(np.int64)
 
@@ -163,6 +165,38 @@ class PickMonoid(Monoid):
     """Partials are rows: combining keeps one of two, folding keeps one of a segment."""
 
     exact = True
+    #: Where the value of a partial stands among its parts, followed by whether it is not null; None if there is none.
+    value: int | None = None
+    _by_value = False
+
+    def break_ties_by_value(self) -> None:
+        self._by_value = self.value is not None
+
+    def _smaller(self, a: Parts, b: Parts, tied: np.ndarray) -> np.ndarray:
+        """Which of some partials ``b`` have a smaller value than ``a``, a null being the smallest."""
+        assert self.value is not None
+        values, some = (np.concatenate([a[place][tied], b[place][tied]]) for place in (self.value, self.value + 1))
+        keys, n = order_keys(values, some, self.value_type), len(tied)
+        return some[:n] & (~some[n:] | (keys[n:] < keys[:n]))
+
+    def _outermost(self, parts: Parts, hits: np.ndarray, starts: np.ndarray, *, last: bool = False) -> np.ndarray:
+        """Of the rows at ``hits``, in each segment that has any the one with the smallest value, or the largest."""
+        segment = np.searchsorted(starts, hits, "right") - 1
+        if (segment[1:] == segment[:-1]).any():
+            assert self.value is not None
+            values, some = parts[self.value][hits], parts[self.value + 1][hits]
+            keys = np.where(some, order_keys(values, some, self.value_type), 0)
+            order = np.lexsort((keys, some, segment))
+            hits, segment = hits[order], segment[order]
+        outer = (
+            np.append(segment[1:] != segment[:-1], True) if last else np.insert(segment[1:] != segment[:-1], 0, True)
+        )
+        return hits[outer]
+
+    @property
+    def value_type(self) -> pa.DataType:
+        """The type of the value that is picked."""
+        return self.types[0]
 
     @abstractmethod
     def replaces(self, a: Parts, b: Parts) -> np.ndarray:
@@ -183,6 +217,8 @@ class PickMonoid(Monoid):
 class PositionMonoid(PickMonoid):
     """Three parts: the event time of the row, its value, and whether that is not null."""
 
+    value = 1
+
     def __init__(
         self, aggregate: Aggregate, types: Sequence[pa.DataType], *, last: bool, skips_nulls: bool = False
     ) -> None:
@@ -202,10 +238,17 @@ class PositionMonoid(PickMonoid):
         return times, column.values, column.mask
 
     def replaces(self, a: Parts, b: Parts) -> np.ndarray:
-        return b[0] >= a[0] if self._last else b[0] < a[0]
+        replaced = b[0] >= a[0] if self._last else b[0] < a[0]
+        tied = np.flatnonzero(b[0] == a[0]) if self._by_value else NO_ROWS
+        if len(tied):
+            smaller = self._smaller(a, b, tied)
+            replaced[tied] = ~smaller if self._last else smaller
+        return replaced
 
     def pick(self, parts: Parts, starts: np.ndarray) -> np.ndarray:
         times = parts[0]
+        if self._by_value:
+            return self._pick_by_value(parts, starts)
         if self._last:
             ends = starts + segment_lengths(starts, len(times)) - 1
             latest = np.maximum.reduceat(times, starts)
@@ -214,10 +257,17 @@ class PositionMonoid(PickMonoid):
         earliest = np.minimum.reduceat(times, starts)
         return starts if (earliest == times[starts]).all() else _find(times, earliest, starts, last=False)
 
+    def _pick_by_value(self, parts: Parts, starts: np.ndarray) -> np.ndarray:
+        offset = starts[0] if len(starts) else 0
+        starts, times, values, some = from_first(starts, *parts)
+        outer = (np.maximum if self._last else np.minimum).reduceat(times, starts)
+        hits = np.flatnonzero(times == np.repeat(outer, segment_lengths(starts, len(times))))
+        return self._outermost((times, values, some), hits, starts, last=self._last) + offset
+
     def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
         if self._skips_nulls and columns[0].valid is not None:
             return self.fold(self.lift(columns, times), starts)
-        index = self.pick((times,), starts)
+        index = self.pick((times, columns[0].values, columns[0].mask), starts)
         column = columns[0].take(index)
         return times[index], column.values, column.mask
 
@@ -248,6 +298,7 @@ class PeakMonoid(PickMonoid):
             self.identity = (*self.identity, filler(type_), False)
             self.dtypes = (*self.dtypes, physical_dtype(type_), _BOOL)
         self._largest = largest
+        self.value = 3 if payload else None
 
     def scaled_by(self) -> tuple[int | None, ...]:
         payload = (len(self.dtypes) - 3) // 2
@@ -266,7 +317,11 @@ class PeakMonoid(PickMonoid):
         n = len(a[0])
         keys = order_keys(np.concatenate([a[0], b[0]]), np.concatenate([a[2], b[2]]))
         x, y = (keys[:n], keys[n:]) if self._largest else (keys[n:], keys[:n])
-        return b[2] & (~a[2] | (y > x) | ((y == x) & (b[1] < a[1])))
+        replaced = b[2] & (~a[2] | (y > x) | ((y == x) & (b[1] < a[1])))
+        tied = np.flatnonzero(a[2] & b[2] & (y == x) & (b[1] == a[1])) if self._by_value else NO_ROWS
+        if len(tied):
+            replaced[tied] = self._smaller(a, b, tied)
+        return replaced
 
     def pick(self, parts: Parts, starts: np.ndarray) -> np.ndarray:
         offset = starts[0] if len(starts) else 0
@@ -276,8 +331,10 @@ class PeakMonoid(PickMonoid):
         keys = np.where(some, order_keys(by, some), worst)
         hits = some & (keys == np.repeat(ufunc.reduceat(keys, starts), lengths))
         earliest = np.minimum.reduceat(np.where(hits, times, INT64_MAX), starts)
-        hits &= times == np.repeat(earliest, lengths)
-        return _first_hits(np.flatnonzero(hits), starts, lengths) + offset
+        found = np.flatnonzero(hits & (times == np.repeat(earliest, lengths)))
+        if self._by_value and len(found):
+            found = self._outermost(tuple(p[offset:] for p in parts), found, starts)
+        return _first_hits(found, starts, lengths) + offset
 
     def lower(self, parts: Parts) -> Column:
         return Column(parts[3], self.result, None if parts[4].all() else parts[4])
@@ -287,28 +344,6 @@ def filler(type_: pa.DataType) -> Any:
     """What stands in a column where there is nothing."""
     dtype = physical_dtype(type_)
     return None if dtype.hasobject else dtype.type(0).item()
-
-
-def order_keys(values: np.ndarray, some: np.ndarray) -> np.ndarray:
-    """Integers in Spark's order of the values, equal where those are; of use within one call only.
-
-    >>> order_keys(np.array(["b", "a", None, "b"], object), np.array([True, True, False, True]))
-    array([1, 0, 0, 1])
-    >>> np.argsort(order_keys(np.array([np.nan, np.inf, -1.0, -np.inf]), np.ones(4, bool)))
-    array([3, 2, 1, 0])
-    """
-    if values.dtype == np.int64:
-        return values
-    if values.dtype == np.float64:
-        # The bits of a double order as integers do, once those of negative numbers are turned around. Adding 0.0 turns
-        # -0.0 into 0.0; a NaN may carry a sign, which must not make it the smallest of all.
-        bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
-        return bits ^ ((bits >> 63) & INT64_MAX)
-    keys = np.zeros(len(values), np.int64)
-    items = values[some].tolist()
-    ranks = {item: rank for rank, item in enumerate(sorted(set(items)))}
-    keys[some] = [ranks[item] for item in items]
-    return keys
 
 
 def _find(times: np.ndarray, wanted: np.ndarray, starts: np.ndarray, *, last: bool) -> np.ndarray:

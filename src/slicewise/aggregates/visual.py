@@ -95,6 +95,10 @@ class M4Monoid(Monoid):
     def scaled_by(self) -> tuple[int | None, ...]:
         return tuple(x for pick in self._picks for x in pick.scaled_by())
 
+    def break_ties_by_value(self) -> None:
+        for pick in self._picks:
+            pick.break_ties_by_value()
+
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
         return tuple(x for pick in self._picks for x in pick.lift(columns, times))
 

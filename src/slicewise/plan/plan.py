@@ -17,8 +17,21 @@ from slicewise.results import ResultSchema
 from slicewise.windows import Context, Session, Window
 from slicewise.workload import Workload
 
-__all__ = ["Group", "Plan", "check_runnable", "is_periodic", "needs_rows", "plan_for"]
+__all__ = [
+    "ARRIVAL",
+    "SORTED",
+    "VALUES",
+    "Group",
+    "Plan",
+    "check_runnable",
+    "is_periodic",
+    "needs_rows",
+    "plan_for",
+    "tie_columns",
+]
 
+#: What decides between rows of equal event time: their arrival, their values, or their arrival in order of values.
+ARRIVAL, VALUES, SORTED = "arrival", "values", "sorted"
 STORE_NAMES = ("lazy", "eager", "prefix")
 #: Bounds of windows are computed in 64 bits, with room to add and subtract them.
 LARGEST = 2**60
@@ -70,6 +83,9 @@ class Plan:
         The columns of stored tuples: all that any aggregate reads, so that slices can be cut anew from them.
     max_slice
         How many rows a slice may hold whose rows may still shift; None for any number.
+    order
+        The columns that put rows of equal event time in order; rows that are equal in these too stay in the order in
+        which they came.
     """
 
     workload: Workload
@@ -87,6 +103,7 @@ class Plan:
     column_types: Mapping[str, pa.DataType]
     schema: ResultSchema
     max_slice: int | None = None
+    order: tuple[str, ...] = ()
 
 
 def check_runnable(workload: Workload) -> None:
@@ -114,6 +131,7 @@ def plan_for(
     ordered: bool = False,
     store: str | None = None,
     max_slice: int | None = None,
+    ties: str = ARRIVAL,
 ) -> Plan:
     """Decide everything about a workload whose columns have these types.
 
@@ -128,6 +146,9 @@ def plan_for(
     max_slice
         Divide slices whose rows may still shift, so that none holds more rows: what must be computed again when one is
         split, or when rows leave it, is bounded by that.
+    ties
+        What decides between rows of equal event time and equal ``order`` columns: their ``"arrival"``; their
+        ``"values"``, where nobody knows how they arrived; ``"sorted"`` says that they arrive in the order of values.
     """
     check_max_slice(max_slice)
     c = characteristics_of(workload, ordered=ordered)
@@ -135,6 +156,8 @@ def plan_for(
     monoids = tuple(a.bind(*(types[column] for column in a.columns)) for a in aggregates)
     for monoid in monoids:
         monoid.set_time_type(time_type)
+        if ties != ARRIVAL and not workload.order:
+            monoid.break_ties_by_value()
     stores = tuple(_store(m, c, store) for m in monoids)
     windows = tuple(dict.fromkeys(q.window for q in workload.queries if is_periodic(q.window)))
     context = tuple(dict.fromkeys(q.window for q in workload.queries if needs_rows(q.window)))
@@ -156,7 +179,36 @@ def plan_for(
         column_types={name: types[name] for name in workload.columns},
         schema=_schema(workload, types, time_type, dict(zip(aggregates, monoids, strict=True))),
         max_slice=max_slice,
+        order={ARRIVAL: tuple(workload.order), VALUES: tie_columns(workload), SORTED: ()}[ties],
     )
+
+
+def tie_columns(workload: Workload) -> tuple[str, ...]:
+    """The columns by whose values rows of equal event time are put in order where their arrival does not tell.
+
+    The ``order`` columns; then measures, which must not go back; then the columns of the queries whose answers depend
+    on the order of rows, as these name them. Rows that are equal in all of them are alike to every such query. A query
+    that is added behind the others adds its columns behind theirs, so that it does not change their answers.
+
+    >>> import slicewise as sw
+    >>> w = sw.Workload(time="ts").query("sums", sw.tumbling("1 minute"), s=sw.sum("a"), first=sw.first("b"))
+    >>> w = w.query("texts", sw.tumbling("1 minute"), t=sw.collect_list("c"), n=sw.sum("d"))
+    >>> tie_columns(w.query("counts", sw.tumbling(sw.rows(10)), s=sw.sum("e")))
+    ('c', 'e')
+    """
+    found = list(workload.order)
+    found += [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
+    for query in workload.queries:
+        every = needs_rows(query.window)
+        found += query.window.reads if every else ()
+        found += [
+            column
+            for a in query.aggregates.values()
+            # Partials that carry their event time pick among rows of equal time by their own value.
+            if every or not (a.commutative or (a.timed and not workload.order))
+            for column in a.columns
+        ]
+    return tuple(dict.fromkeys(found))
 
 
 def check_store(store: str | None) -> None:

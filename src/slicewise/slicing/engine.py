@@ -294,7 +294,7 @@ class Engine:
         slices = slices.settled(pieces, self.edges, self.horizon, plan.gaps, plan.monoids)
         tuples = state.tuples
         if plan.recomputed:
-            tuples = tuples.joined(self._rows, plan.workload.order)
+            tuples = tuples.joined(self._rows, plan.order)
             slices = self._recomputed(slices, tuples)
         return replace(state, slices=slices, tuples=tuples, forgotten=forgotten, latest=self.latest)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, to_instant
 from slicewise.errors import DataError, QueryError
-from slicewise.plan.plan import Plan, check_max_slice, check_runnable, check_store, plan_for
+from slicewise.plan.plan import ARRIVAL, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
 from slicewise.slicing import snapshots
 from slicewise.slicing.adapting import adapted_state
@@ -96,6 +96,7 @@ class Operator:
         store: str | None = None,
         types: Mapping[str, Any] | None = None,
         max_slice: int | None = None,
+        ties: str = ARRIVAL,
     ) -> None:
         check_store(store)
         check_max_slice(max_slice)
@@ -104,6 +105,7 @@ class Operator:
         self.ordered = ordered
         self.store = store
         self.max_slice = max_slice
+        self.ties = ties
         self._types = parse_types(types)
         self._time_type: pa.DataType | None = None
         self._engine: Engine | None = None
@@ -402,7 +404,7 @@ class Operator:
         self._engine.state = replace(self._engine.state, watermark=self._watermark)
 
     def _plan(self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> Plan:
-        how = {"ordered": self.ordered, "store": self.store, "max_slice": self.max_slice}
+        how = {"ordered": self.ordered, "store": self.store, "max_slice": self.max_slice, "ties": self.ties}
         return plan_for(workload, types, time_type=time_type, **how)  # type: ignore[arg-type]
 
     def _step(self, watermark: int) -> Results:

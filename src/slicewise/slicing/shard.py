@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slicewise.plan.plan import VALUES
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.intake import Batch
 from slicewise.slicing.operator import Operator, _Kept
@@ -44,7 +45,8 @@ class Shard(Operator):
     """An operator whose types are known from the start, and that takes rows or slices."""
 
     def __init__(self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
-        super().__init__(workload, types=types)
+        # Micro-batches and partitions say nothing about the order of rows.
+        super().__init__(workload, types=types, ties=VALUES)
         self._bind(dict(self._types), time_type)
 
     @property

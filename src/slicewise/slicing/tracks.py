@@ -120,7 +120,7 @@ class Track:
         Rows whose measure goes backwards are left out of the windows on it, rows that user code stumbles over out of
         the track; the step can be taken again.
         """
-        rows, came = self.state.rows.joined_in_order(self._pending, self.plan.workload.order)
+        rows, came = self.state.rows.joined_in_order(self._pending, self.plan.order)
         self._refuse_misfits(rows)
         try:
             return self._advance(step, rows, came, keys, edges)
@@ -275,7 +275,7 @@ class Track:
 
     def settled(self) -> TrackState:
         """The state with the rows that came since the last step; time slices were given all of them."""
-        rows = self.state.rows.joined(self._pending, self.plan.workload.order)
+        rows = self.state.rows.joined(self._pending, self.plan.order)
         return replace(self.state, rows=rows, arrived=self._arrived, cuts=Cuts.none(), given=self._arrived)
 
     def commit(self, state: TrackState) -> None:

@@ -1,6 +1,6 @@
 """Stored tuples: the rows behind the slices, kept only where the decisions say that partials are not enough.
 
-Sorted by key, event time, the workload's ``order`` columns and arrival. A slice's rows are those of its key and of its
+Sorted by key, event time, the plan's ``order`` columns and arrival. A slice's rows are those of its key and of its
 ``closed`` level between its first and its last event time.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, Parts
+from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
 from slicewise.slicing.kernels import KeyTimeIndex, expand_ranges, order_by, segment_lengths, segment_starts
 from slicewise.slicing.periodic import NEVER
@@ -70,11 +71,9 @@ class Tuples:
         )
         columns = {name: Column.concat([t.columns[name] for t in many]) for name in self.columns}
         together = Tuples(key, time, closed, fresh, columns)
-        if not order:
-            place = order_by(key, time)
-        else:
-            ties = [array for name in reversed(order) for array in _sortable(together.columns[name])]
-            place = np.lexsort((*ties, time, key))
+        place = order_by(key, time)
+        if order:
+            place = _with_ties_in_order(together, len(self), place, order)
         return (together, None) if place is None else (together._sorted(place), place)
 
     def _sorted(self, place: np.ndarray) -> Tuples:
@@ -152,13 +151,32 @@ class Tuples:
         return replace(self, closed=levels)
 
 
-def _sortable(column: Column) -> list[np.ndarray]:
-    """Arrays by which ``np.lexsort`` puts a column in order, nulls first; the most important one last."""
-    values = column.values
-    if values.dtype == object:
-        known = column.mask
-        ranks = np.zeros(len(values), np.int64)
-        if known.any():
-            ranks[known] = np.unique(values[known], return_inverse=True)[1]
-        values = ranks
-    return [values] if column.valid is None else [np.where(column.valid, values, 0), column.valid]
+def _with_ties_in_order(rows: Tuples, had: int, place: np.ndarray | None, order: Sequence[str]) -> np.ndarray | None:
+    """The order of rows by key and time, with rows of equal key and time put in order by columns.
+
+    The first ``had`` rows were in order before, and stay so among each other also where the columns would have it
+    otherwise: only new rows find their place. Where no new row meets another of its time, nothing is looked at.
+    """
+    at = np.arange(len(rows)) if place is None else place
+    key, time = rows.key[at], rows.time[at]
+    run = np.cumsum(np.concatenate([[False], (key[1:] != key[:-1]) | (time[1:] != time[:-1])]))
+    size = np.bincount(run)
+    met = (size > 1) & (np.bincount(run, at >= had) > 0)
+    if not met.any():
+        return place
+    tied = np.flatnonzero(met[run])
+    mine, run = at[tied], run[tied]
+    keys = [array for name in reversed(order) for array in sort_keys(rows.columns[name].take(mine))]
+    by_value = np.lexsort((*keys, run))
+    apart = np.zeros(len(mine) - 1, bool)
+    for array in (*keys, run):
+        ordered = array[by_value]
+        apart |= ordered[1:] != ordered[:-1]
+    rank = np.empty(len(mine), np.int64)
+    rank[by_value] = np.concatenate([[0], np.cumsum(apart)])
+    # Ranks grow from one run to the next, so that the largest so far never comes from another run.
+    old = np.flatnonzero(mine < had)
+    rank[old] = np.maximum.accumulate(rank[old])
+    out = at.copy()
+    out[tied] = mine[np.lexsort((mine, rank))]
+    return None if place is None and (out == at).all() else out

@@ -11,14 +11,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from slicewise.plan.measures import measures_of
-from slicewise.plan.plan import plan_for
+from slicewise.plan.plan import ARRIVAL, VALUES, plan_for, tie_columns
 from slicewise.plan.routes import ROWS, SLICES, is_one_tumbling, route_of
 from slicewise.results import ResultSchema
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.periodic import PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.composing import Composer
-from slicewise.spark.measures import in_order, measure_rows, partials_by_position
+from slicewise.spark.measures import measure_rows, partials_by_position
+from slicewise.spark.ordering import in_order
 from slicewise.spark.output import Output, check_known_types, describe
 from slicewise.spark.partials import Shelf, partials_of, plain_function
 from slicewise.spark.rows import KEY, RowRunner
@@ -51,10 +52,11 @@ def run_batch(source: Source, shuffle: str = SLICES) -> DataFrame:
 
 
 def _restricted(source: Source, names: list[str]) -> Source:
-    """The source for some of the queries only."""
+    """The source for some of the queries only; the columns that break ties are those of all."""
     workload = source.workload
     kept = workload._with(tuple(q for q in workload.queries if q.name in names))
-    return dataclasses.replace(source, workload=kept)
+    ties = tie_columns(workload) if tie_columns(kept) else ()
+    return dataclasses.replace(source, workload=kept, ties=ties)
 
 
 def _complete(workload: Workload, **changes: object) -> Workload:
@@ -67,7 +69,9 @@ def _complete(workload: Workload, **changes: object) -> Workload:
 
 def _by_slices(source: Source, shuffle: str) -> DataFrame:
     workload = _complete(source.workload, order=())
-    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type)
+    # Where order columns are given, the JVM has put rows of equal time in order, and slices come in that of their rows.
+    ties = ARRIVAL if source.workload.order else VALUES
+    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=ties)
     plan = make_plan()
     rows = source.projected().where(F.col(TIME).isNotNull())
     edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
@@ -147,6 +151,7 @@ def _by_rows(source: Source) -> DataFrame:
     rows = source.projected().where(F.col(TIME).isNotNull())
     rows = rows.repartition(*source.key_names) if source.key_names else rows.repartition(1)
     rows = rows.sortWithinPartitions(*source.key_names, *in_order(source))
+    rows = rows.select(TIME, *source.key_names, *(source.inside(name) for name in workload.columns))
     types = {**{c: source.types[c] for c in workload.columns}, KEY: pa.int64()}
     runner = RowRunner(workload, types, output)
     return output.shown(rows.mapInArrow(runner.__call__, output.spark()))

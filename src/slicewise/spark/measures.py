@@ -25,12 +25,12 @@ from slicewise.plan.sql import condition_sql
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.periodic import PeriodicWindows
 from slicewise.spark.cells import cell_of
+from slicewise.spark.ordering import in_order
 from slicewise.spark.partials import Reader, Shelf, partials_of
-from slicewise.spark.source import TIME, Source
-from slicewise.spark.types import holds_map
+from slicewise.spark.source import TIME, Source, value_name
 from slicewise.windows import Sliding
 
-__all__ = ["Measured", "NumberedSource", "in_order", "measure_rows", "partials_by_position"]
+__all__ = ["Measured", "NumberedSource", "measure_rows", "partials_by_position"]
 
 #: The position of a row among those of its key.
 POSITION = "n"
@@ -51,17 +51,6 @@ class NumberedSource(Source):
 
     def inside(self, name: str) -> Column:
         return F.col(POSITION) if name == POSITION else super().inside(name)
-
-
-def in_order(source: Source) -> list[Column]:
-    """What puts the rows of a key in order: time, the order columns, then what rows hold, so that nothing is by chance.
-
-    Measures that only advance come first of what rows hold: among rows of equal time they do not go back.
-    """
-    workload = source.workload
-    units = [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
-    names = dict.fromkeys([*workload.order, *units, *workload.columns])
-    return [F.col(TIME), *(source.inside(c) for c in names if not holds_map(source.types[c]))]
 
 
 def measure_rows(
@@ -89,15 +78,16 @@ def measure_rows(
         tuple(measures),
         tuple(shelf.column(f"measure {i}", F.min(_value(m, f"m{i}"))) for i, m in enumerate(measures)),
     )
-    workload = dataclasses.replace(source.workload, order=(POSITION,), watermark=0, lateness=0)
     fields = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
-    return NumberedSource(**{**fields, "workload": workload}), rows, list(cells), measured
+    fields |= {"ties": (POSITION,), "types": {**source.types, POSITION: pa.int64()}}
+    return NumberedSource(**fields), rows, list(cells), measured
 
 
 def partials_by_position(monoid: Monoid, source: NumberedSource, shelf: Shelf) -> Reader:
-    """As :func:`partials_of`; but the first and the last of numbered rows are found without comparing whole rows."""
+    """As :func:`partials_of`; but where `order` columns decide, the first and the last of numbered rows are found
+    without comparing whole rows."""
     kind = monoid.aggregate.name
-    if kind not in ("first", "last"):
+    if kind not in ("first", "last") or not source.workload.order:
         return partials_of(monoid, source, shelf)
     (name,) = monoid.aggregate.columns
     pick, end = (F.min_by, F.min) if kind == "first" else (F.max_by, F.max)
@@ -121,7 +111,7 @@ def _reading(measure: Measure, source: Source) -> Column:
     """What a row shows by itself: whether it is a marker, or its units."""
     if isinstance(measure, Marks):
         assert isinstance(measure.window.condition, str)
-        names = {c: f"c{source.workload.columns.index(c)}" for c in measure.window.reads}
+        names = {c: value_name(source.columns.index(c)) for c in measure.window.reads}
         return F.expr(condition_sql(measure.window.condition, source.types, names.__getitem__)).cast("long")
     assert isinstance(measure, Units)
     said = source.inside(measure.column)
@@ -201,10 +191,10 @@ def _turned(source: Source, measures: Sequence[Measure], plan: Plan, over: Windo
 
     Such rows are in slices that lie among each other, and slices are put in order by time alone: by counting turns, all
     rows of one time that no edge separates come into one slice, or into slices that follow each other. Where no
-    aggregate depends on the order of rows, it does not matter.
+    aggregate depends on the order of rows of equal time, it does not matter.
     """
     units = dict.fromkeys(m.column for m in measures if isinstance(m, Units) and m.column in source.nullable)
-    if not units or all(m.aggregate.commutative for m in plan.monoids):
+    if not units or not source.workload.order or all(m.aggregate.commutative for m in plan.monoids):
         return {}
     lacks = [source.inside(name).isNull() for name in units]
     turned = reduce(Column.__or__, [F.lag(lack).over(over) != lack for lack in lacks])

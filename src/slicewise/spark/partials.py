@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from slicewise.aggregates import exact
 from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
 from slicewise.columns import Column
+from slicewise.spark.ordering import comparable, tie_breakers
 from slicewise.spark.source import TIME, Source
 from slicewise.spark.types import holds_map, read
 
@@ -178,15 +179,14 @@ def _extreme_count(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
 
 def _position(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name, last = monoid.aggregate.columns[0], monoid.aggregate.name == "last"
-    row, place = _in_order(source, name), [F.col(TIME), *_order(source)]
-    picked = _outermost(row, place, monoid.types[0], last=last)
+    picked = _outermost(_in_order(source, name), monoid.types[0], last=last)
     time, value = _fields(shelf, f"{monoid.aggregate.name} {name}", picked, ["t", "v"])
     return partial(_read_position, time, value, monoid.types[0], None)
 
 
 def _by(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name, by = monoid.aggregate.columns
-    value, measured = source.inside(name), source.inside(by)
+    value, measured = _plain(source, name), source.inside(by)
     largest = monoid.aggregate.name == "max_by"
     place = [
         *(_reversed(measured, monoid.types[1]) if largest else [measured]),
@@ -194,7 +194,7 @@ def _by(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
         *_order(source),
     ]
     row = F.when(measured.isNotNull(), F.struct(*place, value.alias("v"), measured.alias("by")))
-    picked = _outermost(row, [F.when(measured.isNotNull(), F.struct(*place))], monoid.types[0], last=False)
+    picked = _outermost(row, monoid.types[0], last=False)
     found, time, picked_value = _fields(shelf, f"{monoid.aggregate.name} {name} {by}", picked, ["by", "t", "v"])
     return partial(_read_peak, found, time, picked_value, monoid.types[1], monoid.types[0])
 
@@ -213,18 +213,25 @@ def _m4(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
 
 
 def _in_order(source: Source, name: str) -> Expression:
-    """A row as its place in the order of rows: time, then the order columns, then the value itself."""
-    return F.struct(F.col(TIME).alias("t"), *_order(source), source.inside(name).alias("v"))
+    """A row as its place in the order of rows: time, where there are order columns what breaks ties, then the value."""
+    return F.struct(F.col(TIME).alias("t"), *_order(source), _plain(source, name).alias("v"))
 
 
 def _order(source: Source) -> list[Expression]:
-    return [source.inside(c) for c in source.workload.order]
+    return tie_breakers(source) if source.workload.order else []
 
 
-def _outermost(row: Expression, place: list[Expression], type_: pa.DataType, *, last: bool) -> Expression:
-    """The first or last row. A row is compared as a whole, unless its value cannot be: then by its place alone."""
+def _plain(source: Source, name: str) -> Expression:
+    """A column that is compared; a map as it is, because it cannot be."""
+    value, type_ = source.inside(name), source.types[name]
+    return value if holds_map(type_) else comparable(value, type_)
+
+
+def _outermost(row: Expression, type_: pa.DataType, *, last: bool) -> Expression:
+    """The first or last row, compared as a whole."""
     if holds_map(type_):
-        return (F.max_by if last else F.min_by)(row, F.struct(*place))
+        whole = F.when(row.isNotNull(), row.withField("v", comparable(row["v"], type_)))
+        return (F.max_by if last else F.min_by)(row, whole)
     return (F.max if last else F.min)(row)
 
 

@@ -1,8 +1,8 @@
 """Rows: the engine on the rows themselves, for what the JVM cannot slice.
 
-A partition holds all rows of its keys, sorted by key and event time. Rows of whole keys are taken together, many keys
-in one call; a key with more rows than that is taken piece by piece, the watermark following its rows, so that memory
-follows the state of the workload and not the number of rows.
+A partition holds all rows of its keys, sorted by key, event time and, where that is equal, by their values. Rows of
+whole keys are taken together, many keys in one call; a key with more rows than that is taken piece by piece, the
+watermark following its rows, so that memory follows the state of the workload and not the number of rows.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.errors import OverflowInWindowError
+from slicewise.plan.plan import SORTED
 from slicewise.results import Results, WindowLabel
 from slicewise.slicing.operator import Operator
 from slicewise.spark.composing import number_keys, sent, tables_of
@@ -56,7 +57,7 @@ class RowRunner:
 
     def operator(self) -> Operator:
         """A fresh operator of the workload."""
-        return dataclasses.replace(self.workload, time=EVENT_TIME).operator(types=self.types)
+        return Operator(dataclasses.replace(self.workload, time=EVENT_TIME), types=self.types, ties=SORTED)
 
 
 class _Going:

@@ -55,6 +55,9 @@ class Source:
         The Arrow type of window bounds.
     nullable
         The columns that may hold nulls.
+    ties
+        The columns that put rows of equal event time in order, read by the workload or not; none where that does not
+        matter.
     """
 
     workload: Workload
@@ -62,6 +65,7 @@ class Source:
     types: Mapping[str, pa.DataType]
     time_type: pa.DataType
     nullable: frozenset[str]
+    ties: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, workload: Workload, frame: Any) -> Source:
@@ -107,12 +111,17 @@ class Source:
         """The input in our own names: event time, keys, and what the workload reads."""
         w = self.workload
         keys = [column(name).alias(key_name(i)) for i, name in enumerate(w.keys)]
-        values = [column(name).alias(value_name(i)) for i, name in enumerate(w.columns)]
+        values = [column(name).alias(value_name(i)) for i, name in enumerate(self.columns)]
         return self.frame.select(self.event_time.alias(TIME), *keys, *values, *more)
 
     def inside(self, name: str) -> Column:
         """A column that the workload reads, in the projected input."""
-        return F.col(value_name(self.workload.columns.index(name)))
+        return F.col(value_name(self.columns.index(name)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the projected input beside time and keys: those of the workload first, in its order."""
+        return tuple(dict.fromkeys([*self.workload.columns, *self.ties]))
 
     @property
     def key_names(self) -> list[str]:

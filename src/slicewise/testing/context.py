@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -72,10 +72,11 @@ class ContextQuery:
     again; :meth:`take` and :meth:`report` then finish the step.
     """
 
-    def __init__(self, query: Any) -> None:
+    def __init__(self, query: Any, by_value: Collection[Any] = ()) -> None:
         definition = definition_of(query.window)
         assert definition is not None
         self.query = query
+        self._by_value = by_value
         self._define = definition
         self._measures = [m.column for m in query.window.measures if m.column is not None]
         self._rows: dict[Key, list[Row]] = {}
@@ -131,7 +132,7 @@ class ContextQuery:
             assert before is None or before.decided >= horizon, "a window has changed that was final"
             change = "insert" if before is None else "update"
             now[identity] = Said(revision + 1, held, decided)
-            yield self._result(key, identity, change, revision + 1, results_of(self.query, held))
+            yield self._result(key, identity, change, revision + 1, results_of(self.query, held, self._by_value))
         self._said[key] = now
 
     def _result(self, key: Key, identity: Identity, change: str, revision: int, values: dict[str, Any]) -> Result:

@@ -20,6 +20,7 @@ from slicewise.results import Result
 from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
 from slicewise.testing.definitions import order_of
 from slicewise.testing.rows import Key, Row, as_key, column_of, results_of, whole
+from slicewise.testing.ties import TIES, picks_by_value, tie_columns
 
 __all__ = ["Oracle", "fold"]
 
@@ -67,6 +68,9 @@ class Oracle:
     ----------
     workload
         A :class:`slicewise.Workload`; ``order``, ``lateness`` and ``queries`` are read.
+    ties
+        What puts rows of equal event time and equal ``order`` columns in order: ``"arrival"``, as in process, or
+        ``"values"``, as on Spark.
 
     Notes
     -----
@@ -99,11 +103,18 @@ class Oracle:
     0 25 insert 0 {'n': 3}
     """
 
-    def __init__(self, workload: Any) -> None:
+    def __init__(self, workload: Any, *, ties: str = "arrival") -> None:
+        if ties not in TIES:
+            raise QueryError(f"`ties` must be {' or '.join(map(repr, TIES))}; got {ties!r}")
         for query in workload.queries:
             _check_known(query)
         self._queries = tuple(workload.queries)
         self._order = tuple(workload.order)
+        self._by_value: frozenset[Any] = frozenset()
+        if ties == "values":
+            self._order = tie_columns(workload)
+            computed = [a for q in self._queries for a in q.aggregates.values()]
+            self._by_value = frozenset(a for a in computed if picks_by_value(a, workload))
         self._lateness = workload.lateness
         self._watermark: float = -math.inf
         self._closed = False
@@ -112,14 +123,16 @@ class Oracle:
         self._late: list[Row] = []
         self._arrivals = 0
         self._answers: dict[tuple[int, Key], _Answers] = {}
-        self._contexts = {i: ContextQuery(q) for i, q in enumerate(self._queries) if is_context_aware(q.window)}
+        self._contexts = {
+            i: ContextQuery(q, self._by_value) for i, q in enumerate(self._queries) if is_context_aware(q.window)
+        }
 
     def process(self, time: int, row: Mapping[str, Any], key: Any = ()) -> None:
         """Take one row. Nothing is reported and nothing is late before the next :meth:`advance`."""
         if self._closed:
             raise DataError("the oracle is closed, it takes no more rows; make a new one for another stream")
         time = whole(time, "an event time")
-        ties = tuple(order_of(column_of(row, name, "`order` names")) for name in self._order)
+        ties = tuple(order_of(column_of(row, name, "puts rows of equal time in order")) for name in self._order)
         place = (time, ties, self._arrivals)
         self._arrivals += 1
         self._epoch.append(Row(time, row, as_key(key), place))
@@ -242,7 +255,7 @@ class Oracle:
                 continue
             rows = self._rows_in(query, key, window)
             if revision is None or not new.isdisjoint(rows):
-                yield _say(query, key, window, answers, rows)
+                yield self._say(query, key, window, answers, rows)
 
     def _report_sessions(self, query: Any, key: Key, answers: _Answers, new: set[Row]) -> Iterator[Result]:
         sessions = dict(_sessions(answers.alive, query.window.gap.size))
@@ -254,12 +267,19 @@ class Oracle:
         for window, rows in sessions.items():
             untouched = window in answers.revisions and new.isdisjoint(rows)
             if self._is_ready(query, window, self._watermark) and not untouched:
-                yield _say(query, key, window, answers, rows)
+                yield self._say(query, key, window, answers, rows)
         for window, rows in sessions.items():
             if self._is_closed(query, window, self._watermark):
                 answers.revisions.pop(window)
                 gone = set(rows)
                 answers.alive = [row for row in answers.alive if row not in gone]
+
+    def _say(self, query: Any, key: Key, window: Window, answers: _Answers, rows: list[Row]) -> Result:
+        previous = answers.revisions.get(window)
+        revision = 0 if previous is None else previous + 1
+        answers.revisions[window] = revision
+        change = "insert" if previous is None else "update"
+        return Result(key, query.name, *window, change, revision, results_of(query, rows, self._by_value))
 
     def _rows_in(self, query: Any, key: Key, window: Window) -> list[Row]:
         """The rows between start and end that came while the window was open."""
@@ -279,14 +299,6 @@ class Oracle:
     def _is_closed(self, query: Any, window: Window, watermark: float | None) -> bool:
         assert watermark is not None
         return self._is_ready(query, window, watermark - self._lateness)
-
-
-def _say(query: Any, key: Key, window: Window, answers: _Answers, rows: list[Row]) -> Result:
-    previous = answers.revisions.get(window)
-    revision = 0 if previous is None else previous + 1
-    answers.revisions[window] = revision
-    change = "insert" if previous is None else "update"
-    return Result(key, query.name, *window, change, revision, results_of(query, rows))
 
 
 # -- the windows of a row

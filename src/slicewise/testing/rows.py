@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from slicewise.errors import DataError, did_you_mean
-from slicewise.testing.definitions import value_of
+from slicewise.testing.definitions import order_of, value_of
 
 __all__ = ["Key", "RefusedRowError", "Row", "as_key", "column_of", "results_of", "whole"]
 
@@ -34,9 +34,20 @@ class RefusedRowError(DataError):
         self.row = row
 
 
-def results_of(query: Any, rows: Sequence[Row]) -> dict[str, Any]:
-    """The values of a query's aggregates over some rows."""
-    return aggregated(query.aggregates.items(), rows)
+def results_of(query: Any, rows: Sequence[Row], by_value: Collection[Any] = ()) -> dict[str, Any]:
+    """The values of a query's aggregates over some rows; to those ``by_value``, rows of equal time come by value."""
+    ordinary = [(name, a) for name, a in query.aggregates.items() if a not in by_value]
+    picked = [(name, a) for name, a in query.aggregates.items() if a in by_value]
+    found = aggregated(ordinary, rows)
+    for name, aggregate in picked:
+        found |= aggregated([(name, aggregate)], in_value_order(aggregate, rows))
+    return {name: found[name] for name in query.aggregates}
+
+
+def in_value_order(aggregate: Any, rows: Sequence[Row]) -> list[Row]:
+    """Rows in order of time, and where that is equal by the value that the aggregate picks."""
+    value = aggregate.columns[0]
+    return sorted(rows, key=lambda row: (row.time, order_of(row.values.get(value))))
 
 
 def aggregated(aggregates: Iterable[tuple[str, Any]], rows: Sequence[Row]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from slicewise.amounts import TIME as EVENT_TIME
 from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
 from slicewise.options import RunOptions
-from slicewise.plan.plan import Plan, plan_for
+from slicewise.plan.plan import VALUES, Plan, plan_for
 from slicewise.slicing.snapshots import describe, fingerprint
 from slicewise.spark.output import Output, check_known_types
 from slicewise.spark.source import Source, column
@@ -32,7 +32,7 @@ CHUNKS = 16
 def run_stream(source: Source, options: RunOptions) -> DataFrame:
     """The results of a workload over a streaming DataFrame."""
     workload = source.workload
-    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type)
+    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=VALUES)
     plan = make_plan()
     check_known_types(plan.schema)
     partitions = int(source.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
