@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from functools import reduce
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import slicewise as sw
@@ -243,19 +245,22 @@ def test_daylight_saving_time(spark, zone):
 # Frames
 
 
-@pytest.mark.parametrize(("size", "every"), [(1, 1), (5, 1), (40, 7), (3, 5)])
-def test_windows_of_rows_are_over_frames(rows, size, every):
+def test_windows_of_rows_are_over_frames(rows):
     names = ("n", "n_i", "sum_i", "sum_x", "sum_d", "avg_i", "min_s", "max_x", "stddev", "max_by", "max_day")
     aggregates = {n: a for n, (a, _) in SLICED.items() if n in names}
     functions = {n: SLICED[n][1]() for n in names}
     functions |= {"first": F.first("s"), "last": F.last("x"), "all": F.collect_list("i")}
     aggregates |= {"first": sw.first("s"), "last": sw.last("x"), "all": sw.collect_list("i")}
-    workload = sw.Workload("ts", keys=["k"], order=["u"]).query(
-        "q", sw.sliding(sw.rows(size), every=sw.rows(every)), **aggregates
-    )
-    expected = over_rows(rows, ["k"], ["ts", "u"], size, every, functions)
-    found = workload.run(rows)
-    assert assert_equal(found, expected, ["k", "span"]) > 100
+    workload, frames = sw.Workload("ts", keys=["k"], order=["u"]), []
+    for size, every in [(1, 1), (5, 1), (40, 7), (3, 5)]:
+        name = f"{size} every {every}"
+        workload = workload.query(name, sw.sliding(sw.rows(size), every=sw.rows(every)), **aggregates)
+        framed = over_rows(rows, ["k"], ["ts", "u"], size, every, functions)
+        frames.append(framed.withColumn("query", F.lit(name)))
+    expected = reduce(DataFrame.unionByName, frames).cache()
+    assert assert_equal(workload.run(rows), expected, ["k", "query", "span"]) > 400
+    assert all(row["count"] > 100 for row in expected.groupBy("query").count().collect())
+    expected.unpersist()
 
 
 def test_the_last_seconds_at_every_row_are_a_range_frame(rows):
