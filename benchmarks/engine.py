@@ -65,7 +65,7 @@ def lengths(windows: int, unit: str) -> list[int]:
 
 
 def tumbling_workload(windows: int, unit: str, session: bool) -> sw.Workload:
-    workload = sw.Workload("t", watermark="2 seconds")
+    workload = sw.Workload("t", unit="microseconds", watermark="2 seconds")
     for i, length in enumerate(lengths(windows, unit)):
         workload = workload.query(f"w{i}", sw.tumbling(f"{length} us"), total=sw.sum("v"))
     return workload.query("session", sw.session("1 second"), total=sw.sum("v")) if session else workload
@@ -240,8 +240,8 @@ def flatness(rows: int, repeat: int) -> Iterator[dict]:
     print(f"  {'length':>8} {'sum of integers':<24} {'sum of floats':<24} {'max':<24}")
     for seconds in (1, 10, 100, 1000):
         window = sw.sliding(f"{seconds} seconds", every="1 second")
-        summing = sw.Workload("t").query("w", window, total=sw.sum("v"))
-        highest = sw.Workload("t").query("w", window, total=sw.max("v"))
+        summing = sw.Workload("t", unit="microseconds").query("w", window, total=sw.sum("v"))
+        highest = sw.Workload("t", unit="microseconds").query("w", window, total=sw.max("v"))
         check_answers(summing, run_batches(summing, chunks, True)[1], stream)
         found = repeated(
             repeat,

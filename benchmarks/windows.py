@@ -136,7 +136,7 @@ def each_kind(rows: int, repeat: int) -> None:
         print(f"\n{case}: million tuples/s, and what part of tumbling's that is")
         base = 0.0
         for name, (window, define) in kinds().items():
-            workload = sw.Workload("t").query("q", window, total=sw.sum("v"))
+            workload = sw.Workload("t", unit="microseconds").query("q", window, total=sw.sum("v"))
             _, results = run(workload, chunks, case == "in order")
             answers = check(results, stream, define)
             seconds = statistics.median(run(workload, chunks, case == "in order")[0] for _ in range(repeat))

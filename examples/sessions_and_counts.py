@@ -1,15 +1,15 @@
 """Sessions, counts of rows and time windows in one workload, in this process, one row at a time.
 
 A shop's clicks come in order, so with `ordered=True` each row is its own watermark: a window is reported as soon as a
-row shows that it is over.
+row shows that it is over. Event time is an integer here, and `unit` says what it counts.
 """
 
 import slicewise as sw
 
-MINUTE = 60_000_000  # event time is in microseconds
+MINUTE = 60
 
 workload = (
-    sw.Workload(time="at", keys=["user"])
+    sw.Workload(time="at", unit="seconds", keys=["user"])
     .query("visit", sw.session("10 minutes"), pages=sw.count(), spent=sw.sum("price"), left_from=sw.last("page"))
     .query("every 3 clicks", sw.tumbling(sw.rows(3)), path=sw.collect_list("page"))
     .query("half hour", sw.tumbling("30 minutes"), pages=sw.count(), spent=sw.sum("price"))

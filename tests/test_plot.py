@@ -33,7 +33,7 @@ def corrected() -> sw.Results:
     t      0  1  .  3  4  .  6          late: 3, 4 and another 1
     """
     op = (
-        sw.Workload(time="t", keys=["k"], lateness="1 minute")
+        sw.Workload(time="t", unit="microseconds", keys=["k"], lateness="1 minute")
         .query("per_second", sw.tumbling("1 second"), total=sw.sum("v"), n=sw.count())
         .query("visit", sw.session("2 seconds"), n=sw.count())
         .operator()
@@ -126,7 +126,7 @@ def test_timeline_marks_windows_whose_end_never_came():
 
 def test_windows_on_rows_are_told_apart_by_their_span_when_late_rows_move_their_times():
     op = (
-        sw.Workload(time="t", lateness="1 minute")
+        sw.Workload(time="t", unit="microseconds", lateness="1 minute")
         .query("q", sw.sliding(sw.rows(2), every=sw.rows(1)), s=sw.sum("v"))
         .operator()
     )
@@ -180,7 +180,8 @@ def test_series_leaves_out_windows_without_a_value():
 
 
 def test_series_draws_m4_as_its_four_points_in_time_order():
-    op = sw.Workload(time="t").query("chart", sw.tumbling("10 seconds"), shape=sw.m4("v")).operator()
+    workload = sw.Workload(time="t", unit="microseconds").query("chart", sw.tumbling("10 seconds"), shape=sw.m4("v"))
+    op = workload.operator()
     times = [NOON + s * S for s in (0, 2, 5, 9, 10, 13, 16, 19)]
     op.process_batch({"t": times, "v": [5, 9, 1, 4, 3, 0, 8, 7]})
     x, y = lines(plot.series(op.close(), "chart"))[""]

@@ -313,11 +313,19 @@ def test_cumulative_divides():
         sw.cumulative(10, every=20)
 
 
-def test_a_landmark_is_in_one_measure():
-    with refuses("`since` and `every` must be in one measure; got since='2024-01-01' and every=5"):
-        sw.landmark(every=5, since="2024-01-01")
-    with refuses("`since` and `every` must be in one measure; got since=7 and every='1 hour'"):
-        sw.landmark(every="1 hour", since=7)
+@pytest.mark.parametrize(
+    "window", [sw.landmark(every=5, since="2024-01-01"), sw.landmark(every="1 hour", since=7)], ids=repr
+)
+def test_a_landmark_is_in_one_measure_unless_a_unit_makes_it_one(window):
+    with refuses(
+        f"query 'q': `since` and `every` must be in one measure; got {window!r}; use a point in time and a duration "
+        "for a timestamp column, integers for an integer one, or say what those count: Workload(unit=...)"
+    ):
+        sw.Workload("t").query("q", window, n=sw.count())
+    assert sw.Workload("t", unit="seconds").query("q", window, n=sw.count()).queries[0].window.on is None
+
+
+def test_a_landmark_begins_at_a_point_in_time():
     with pytest.raises(QueryError, match=r"^`since` is not a point in time that we can read; got 'yesterday'; "):
         sw.landmark(every="1 hour", since="yesterday")
 

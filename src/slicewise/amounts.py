@@ -1,14 +1,15 @@
 """Amounts: lengths that carry their measure ("10 minutes", ``rows(100)``, ``units(10, "km")``), and points in time.
 
 A leaf: it imports only the errors. Windows and workloads turn everything the user says about lengths, offsets and
-instants into these, so that the rest of the code only ever sees int64 microseconds, row counts and units.
+instants into these, so that the rest of the code only ever sees int64 microseconds (or what an integer time column
+counts), row counts and units.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import NoReturn, TypeGuard
@@ -21,26 +22,42 @@ __all__ = [
     "INTEGER",
     "ROWS",
     "TIME",
+    "UNITS",
     "Amount",
     "Measure",
     "format_instant",
+    "from_micros",
+    "in_unit",
     "rows",
     "to_amount",
     "to_instant",
+    "to_micros",
     "to_offset",
     "units",
 ]
 
+#: What the integers of a time column may count, and how many of them a second has.
+UNITS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+
 
 @dataclass(frozen=True)
 class Measure:
-    """What a length is counted in: ``time``, ``integer`` (integer time), ``rows`` or ``units`` of a column."""
+    """What a length is counted in: ``time``, ``integer`` (integer time), ``rows`` or ``units`` of a column.
+
+    ``unit`` is that of ``time``: microseconds, unless an integer time column counts something else.
+    """
 
     kind: str
     column: str | None = None
+    unit: str = field(default="microseconds", repr=False)
 
     def __str__(self) -> str:
         return f"units of {self.column!r}" if self.kind == "units" else self.kind
+
+    @property
+    def is_event_time(self) -> bool:
+        """Whether it is a length of event time, in whatever it is counted."""
+        return self.kind in ("time", "integer")
 
 
 TIME = Measure("time")
@@ -52,7 +69,7 @@ ROWS = Measure("rows")
 class Amount:
     """A length and its measure.
 
-    ``size`` is in microseconds for time, an int for integer time and rows, an int or a float for units.
+    ``size`` is an int in the measure's unit for time, an int for integer time and rows, an int or a float for units.
 
     >>> str(to_amount("90 min", name="length"))
     '1 hour 30 minutes'
@@ -65,7 +82,7 @@ class Amount:
 
     def __str__(self) -> str:
         if self.measure.kind == "time":
-            return _format_length(int(self.size))
+            return _format_length(Fraction(int(self.size) * UNITS["microseconds"], UNITS[self.measure.unit]))
         if self.measure.kind == "rows":
             return f"rows({self.size})"
         if self.measure.kind == "units":
@@ -226,26 +243,65 @@ def to_instant(value: object, *, name: str) -> tuple[int, Measure]:
     )
 
 
-def format_instant(us: int) -> str:
-    """Write microseconds since the epoch as UTC, for messages and ``explain``.
+def in_unit(amount: Amount, unit: str, *, name: str, instant: bool = False) -> Amount:
+    """A length of event time in the unit of an integer time column; a plain integer is in that unit already.
+
+    An ``instant`` is a length since the epoch, and reads otherwise in messages.
+
+    >>> in_unit(to_amount("1 hour", name="length"), "seconds", name="length").size
+    3600
+    """
+    if amount.measure.kind == "integer" or amount.measure.unit == unit:
+        return Amount(amount.size, Measure("time", unit=unit))
+    exact = Fraction(amount.size) * UNITS[unit] / UNITS[amount.measure.unit]
+    got = repr(format_instant(int(amount.size), amount.measure.unit) if instant else str(amount))
+    if exact.denominator != 1:
+        raise QueryError(f"`{name}` must be a whole number of {unit}, the time column's unit; got {got}; round it")
+    if not _INT64_MIN <= exact.numerator <= _INT64_MAX:
+        raise QueryError(f"`{name}` does not fit 64 bits in {unit}, the time column's unit; got {got}; use less")
+    return Amount(exact.numerator, Measure("time", unit=unit))
+
+
+def from_micros(us: int, unit: str) -> int:
+    """Microseconds, a reading of the clock, in another unit; what is left over is cut off.
+
+    >>> from_micros(1_999_999, "seconds"), from_micros(1, "nanoseconds")
+    (1, 1000)
+    """
+    return us * UNITS[unit] // UNITS["microseconds"]
+
+
+def to_micros(times: np.ndarray, unit: str) -> np.ndarray:
+    """Event times in whole microseconds: nanoseconds are cut off, before the epoch too, as Spark cuts them.
+
+    >>> to_micros(np.array([3, -3]), "milliseconds"), to_micros(np.array([1, -1]), "nanoseconds")
+    (array([ 3000, -3000]), array([ 0, -1]))
+    """
+    more, fewer = UNITS["microseconds"] // UNITS[unit], UNITS[unit] // UNITS["microseconds"]
+    return times // fewer if fewer > 1 else times * more
+
+
+def format_instant(at: int, unit: str = "microseconds") -> str:
+    """Write an event time as UTC, for messages and ``explain``.
 
     >>> format_instant(1704067210_500000)
     '2024-01-01 00:00:10.5'
-    >>> format_instant(-1)
-    '1969-12-31 23:59:59.999999'
+    >>> format_instant(-1), format_instant(-1, "nanoseconds")
+    ('1969-12-31 23:59:59.999999', '1969-12-31 23:59:59.999999999')
     """
-    days, rest = divmod(int(us), _WRITTEN["day"])
-    seconds, fraction = divmod(rest, 1_000_000)
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    seconds, fraction = divmod(int(at), UNITS[unit])
+    days, rest = divmod(seconds, 86_400)
+    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
     # NumPy writes the day, because datetime ends at the year 9999 and int64 microseconds do not.
     text = f"{np.datetime64(days, 'D')} {clock}"
-    return f"{text}.{fraction:06}".rstrip("0") if fraction else text
+    return f"{text}.{fraction:0{len(str(UNITS[unit])) - 1}}".rstrip("0") if fraction else text
 
 
-def _format_length(us: int) -> str:
+def _format_length(us: Fraction) -> str:
     """'1 hour 30 minutes'; each term of a negative length has its own sign, as the reader (and Spark's) wants it."""
     sign, rest, terms = "-" if us < 0 else "", abs(us), []
-    for word, size in _WRITTEN.items():
+    sizes: dict[str, int | Fraction] = {**_WRITTEN, "nanosecond": Fraction(1, 1000)}
+    for word, size in sizes.items():
         n, rest = divmod(rest, size)
         if n:
             terms.append(f"{sign}{n} {word}{'' if n == 1 else 's'}")

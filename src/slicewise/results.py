@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from slicewise.amounts import to_micros
 from slicewise.columns import Column
 from slicewise.errors import MissingPackageError
 
@@ -96,6 +97,9 @@ class ResultSchema:
         The key columns.
     time_type
         The Arrow type of window bounds: timestamps, or int64 for an integer time column.
+    unit
+        What event times count inside, where bounds are timestamps: microseconds, unless the time column has another
+        unit.
     queries
         For each query its name and, in order, its result columns.
     column_types
@@ -107,6 +111,17 @@ class ResultSchema:
     time_type: pa.DataType
     queries: tuple[tuple[str, tuple[str, ...]], ...]
     column_types: dict[str, pa.DataType]
+    unit: str = "microseconds"
+
+    def instants(self, times: np.ndarray) -> pa.Array:
+        """Event times as window bounds; null for an end that never came.
+
+        A timestamp has microseconds: nanoseconds are cut off, before the epoch too, as Spark cuts them.
+        """
+        never = times == OPEN_END
+        if pa.types.is_timestamp(self.time_type) and self.unit != "microseconds":
+            times = to_micros(np.where(never, 0, times), self.unit)
+        return pa.array(times, mask=never if never.any() else None).cast(self.time_type)
 
     def arrow(self) -> pa.Schema:
         """The schema of :meth:`Results.to_arrow`."""
@@ -233,7 +248,7 @@ class Results:
         names = np.array([name for name, _ in said.queries], object)
         window = schema.field("window").type
         first, last = (block.start, block.end) if block.times is None else block.times
-        bounds = [pa.array(b, mask=b == OPEN_END).cast(said.time_type) for b in (first, last)]
+        bounds = [said.instants(b) for b in (first, last)]
         span = schema.field("span").type
         data: dict[str, pa.Array] = {n: k.to_arrow() for n, k in zip(said.key_names, block.keys, strict=True)}
         data["query"] = pa.array(names[block.query], pa.string())

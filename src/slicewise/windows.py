@@ -157,18 +157,22 @@ class Cumulative(ContextFree):
 
 @dataclass(frozen=True, repr=False)
 class Landmark(ContextFree):
-    """From the fixed point ``since`` to now, reported at every tick of ``every`` that brought rows."""
+    """From the fixed point ``since`` to now, reported at every tick of ``every`` that brought rows.
+
+    ``since`` is in the measure of ``every`` unless ``on`` says otherwise, which a workload with a unit makes one.
+    """
 
     kind = "landmark"
     every: Amount
     since: int = 0
+    on: Measure | None = None
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         return (self.every.measure,)
 
     def __repr__(self) -> str:
-        return f"landmark(every={_say(self.every)}, since={_say_instant(self.since, self.every.measure)})"
+        return f"landmark(every={_say(self.every)}, since={_say_instant(self.since, self.on or self.every.measure)})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -379,9 +383,7 @@ def landmark(*, every: Any, since: Any = None) -> Landmark:
     if since is None:
         return Landmark(every)
     instant, measure = to_instant(since, name="since")
-    if measure != every.measure:
-        raise QueryError(f"`since` and `every` must be in one measure; got since={since!r} and every={_say(every)}")
-    return Landmark(every, instant)
+    return Landmark(every, instant, None if measure == every.measure else measure)
 
 
 def between(start: Any, end: Any) -> Between:
@@ -461,7 +463,7 @@ def _offset(offset: Any, length: Amount) -> int:
 
 
 def _event_time(amount: Amount, name: str) -> Amount:
-    if amount.measure not in (TIME, INTEGER):
+    if not amount.measure.is_event_time:
         raise QueryError(f"`{name}` must be a duration or an integer of event time; got {_say(amount)}")
     return amount
 
@@ -482,7 +484,7 @@ def _check_columns(columns: Any) -> tuple[str, ...]:
 
 
 def _say(amount: Amount) -> str:
-    return repr(str(amount)) if amount.measure == TIME else str(amount)
+    return repr(str(amount)) if amount.measure.kind == "time" else str(amount)
 
 
 def _say_offset(offset: int, measure: Measure) -> str:
@@ -490,7 +492,7 @@ def _say_offset(offset: int, measure: Measure) -> str:
 
 
 def _say_instant(instant: int, measure: Measure) -> str:
-    return repr(format_instant(instant)) if measure == TIME else str(instant)
+    return repr(format_instant(instant, measure.unit)) if measure.kind == "time" else str(instant)
 
 
 def _say_condition(condition: Any) -> str:

@@ -13,12 +13,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from slicewise.aggregates.base import Aggregate
-from slicewise.amounts import INTEGER, TIME, Amount, Measure, to_offset
+from slicewise.amounts import INTEGER, TIME, UNITS, Amount, Measure, in_unit, to_offset
 from slicewise.errors import QueryError, did_you_mean
 from slicewise.options import RunOptions
 from slicewise.plain import classes_in
 from slicewise.results import RESERVED
-from slicewise.windows import UserDefined, Window
+from slicewise.windows import Between, Landmark, UserDefined, Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,6 +72,10 @@ class Workload:
         Classes of your own whose objects aggregates and windows keep. State is data: when it is read, objects are made
         only of classes that are named here, of an aggregate's ``identity`` and of what a window's ``factory`` makes.
         Numbers, text, dates, containers and arrays need no trust.
+    unit
+        What an integer time column counts, where lengths are durations: ``"seconds"``, ``"milliseconds"``,
+        ``"microseconds"`` or ``"nanoseconds"`` since the epoch. Inside, and in ``watermark`` and ``lateness``, all
+        lengths are then in this unit; plain integers are taken to be.
 
     Examples
     --------
@@ -88,10 +92,12 @@ class Workload:
     lateness: Any = 0
     order: Sequence[str] = ()
     trust: Sequence[type] = ()
+    unit: str | None = field(default=None, kw_only=True)
     queries: tuple[Query, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         _column_name(self.time, "time")
+        _check_unit(self.unit)
         for name in ("keys", "order"):
             object.__setattr__(self, name, _column_names(getattr(self, name), name))
         object.__setattr__(self, "trust", _classes(self.trust))
@@ -102,20 +108,44 @@ class Workload:
                 raise QueryError(f"`keys` must not use a reserved result column; got {key!r}; rename the column")
         measures = {}
         for name in ("watermark", "lateness"):
-            amount = _waiting(getattr(self, name), name)
+            amount = _counted(_waiting(getattr(self, name), name), self.unit, name)
             measures[f"`{name}`"] = amount.measure if amount.size else None
             object.__setattr__(self, name, int(amount.size))
+        object.__setattr__(self, "queries", tuple(_query_in_unit(q, self.unit) for q in self.queries))
         for query in self.queries:
-            of_time = [m for m in query.window.measures if m in (TIME, INTEGER) and query.window.has_lengths]
+            of_time = [m for m in query.window.measures if m.is_event_time and query.window.has_lengths]
             measures[f"query {query.name!r}"] = of_time[0] if of_time else None
         _one_notion_of_time(measures)
         object.__setattr__(self, "_measures", {m for m in measures.values() if m is not None})
 
     @property
     def time_measure(self) -> Measure:
-        """``TIME`` for timestamps, ``INTEGER`` when windows are given in plain integers of the time column."""
-        found: set[Measure] = self._measures  # type: ignore[attr-defined]
-        return INTEGER if INTEGER in found else TIME
+        """What lengths of event time are counted in.
+
+        ``TIME`` for timestamps, the unit of the time column where it has one, and ``INTEGER`` when windows are given in
+        plain integers of the time column.
+        """
+        if self.unit is not None:
+            return Measure("time", unit=self.unit)
+        return INTEGER if INTEGER in self._measures else TIME  # type: ignore[attr-defined]
+
+    @property
+    def needs_unit(self) -> bool:
+        """Whether an integer time column could not be read: lengths are durations, and nobody says what it counts."""
+        return self.unit is None and TIME in self._measures  # type: ignore[attr-defined]
+
+    def time_length(self, value: Any, *, name: str) -> int:
+        """A length of event time as its event times are counted: in the unit of the time column, or microseconds.
+
+        ``name`` is the parameter the value was given for; errors begin with it.
+
+        >>> Workload(time="ts", unit="milliseconds").time_length("2 seconds", name="lateness")
+        2000
+        """
+        amount = _counted(_waiting(value, name), self.unit, name)
+        if amount.size:
+            _one_notion_of_time({f"`{name}`": amount.measure, "the workload": self.time_measure})
+        return int(amount.size)
 
     def query(self, name: str, window: Window, /, **aggregates: Aggregate) -> Workload:
         """A workload with one more query: a window and the aggregates over it, each named by its result column."""
@@ -252,17 +282,18 @@ class Workload:
 
     def __repr__(self) -> str:
         said = [f"time={self.time!r}"]
+        said += [f"unit={self.unit!r}"] if self.unit else []
         said += [f"{n}={list(getattr(self, n))!r}" for n in ("keys", "order") if getattr(self, n)]
         for name in ("watermark", "lateness"):
             if getattr(self, name):
                 amount = Amount(getattr(self, name), self.time_measure)
-                said.append(f"{name}={str(amount)!r}" if amount.measure == TIME else f"{name}={amount}")
+                said.append(f"{name}={amount}" if amount.measure == INTEGER else f"{name}={str(amount)!r}")
         return "\n  ".join([f"Workload({', '.join(said)})", *map(repr, self.queries)])
 
 
 def _waiting(value: Any, name: str) -> Amount:
     amount = to_offset(value, name=name)
-    if amount.measure not in (TIME, INTEGER):
+    if not amount.measure.is_event_time:
         raise QueryError(f"`{name}` must be a duration or an integer of event time; got {amount}")
     if amount.size < 0:
         raise QueryError(f"`{name}` must not be negative; got {str(amount)!r}")
@@ -275,6 +306,59 @@ def _classes(trust: Any) -> tuple[type, ...]:
         if not isinstance(item, type):
             raise QueryError(f"`trust` must be a list of classes, such as [collections.Counter]; got {item!r}")
     return listed
+
+
+# Lengths and instants in the unit of the time column
+
+
+def _check_unit(unit: Any) -> None:
+    if unit is not None and (not isinstance(unit, str) or unit not in UNITS):
+        raise QueryError(
+            f"`unit` must be one of {', '.join(map(repr, UNITS))}; got {unit!r}; leave it out where time is a timestamp"
+        )
+
+
+def _counted(amount: Amount, unit: str | None, name: str, *, instant: bool = False) -> Amount:
+    """A length of event time as the engine counts it: in this unit; without one microseconds, or plain integers."""
+    if unit is None and amount.measure == INTEGER:
+        return amount
+    return in_unit(amount, unit or TIME.unit, name=name, instant=instant)
+
+
+def _query_in_unit(query: Query, unit: str | None) -> Query:
+    wanted = {Measure("time", unit=unit or TIME.unit), *([INTEGER] if unit is None else [])}
+    mixed = isinstance(query.window, Landmark) and query.window.on is not None
+    if not mixed and all(m in wanted or not m.is_event_time for m in query.window.measures):
+        return query  # a workload of many queries is made anew with each that is added
+    try:
+        return dataclasses.replace(query, window=_window_in_unit(query.window, unit))
+    except QueryError as error:
+        raise QueryError(f"query {query.name!r}: {error}") from None
+
+
+def _window_in_unit(window: Window, unit: str | None) -> Window:
+    """The window with all its lengths and instants of event time in this unit."""
+    sizes = {f.name: getattr(window, f.name) for f in dataclasses.fields(window)}
+    of_time = {n: v for n, v in sizes.items() if isinstance(v, Amount) and v.measure.is_event_time}
+    changes: dict[str, Any] = {name: _counted(amount, unit, name) for name, amount in of_time.items()}
+
+    def instant(name: str, measure: Measure) -> Amount:
+        return _counted(Amount(sizes[name], measure), unit, name, instant=True)
+
+    if sizes.get("offset") and window.measure.is_event_time:
+        changes["offset"] = _counted(Amount(sizes["offset"], window.measure), unit, "offset").size
+    if isinstance(window, Landmark):
+        since = instant("since", window.on or window.every.measure)
+        if since.measure != changes["every"].measure:
+            raise QueryError(
+                f"`since` and `every` must be in one measure; got {window!r}; use a point in time and a duration for a "
+                "timestamp column, integers for an integer one, or say what those count: Workload(unit=...)"
+            )
+        changes |= {"since": since.size, "on": None}
+    if isinstance(window, Between):
+        start, end = (instant(name, window.on) for name in ("start", "end"))
+        changes |= {"start": start.size, "end": end.size, "on": end.measure}
+    return dataclasses.replace(window, **changes) if changes else window
 
 
 def _column_name(name: Any, parameter: str) -> None:

@@ -269,7 +269,27 @@ BATCH_MISTAKES = [
     ('path = "out"', 'path = "out"\n[trigger]\nonce = true', ["18:1 `trigger` is for streams; leave it out, or add stream = true to [source]"]),
     ('format = "csv"\npath = "in"', 'format = "rate"', ["2:1 'rate' gives streams only; add stream = true"]),
     ("tumbling('1 second')", "tumbling(5)", ["8:9 lengths are plain integers, but the time column 'ts' is TIMESTAMP; write them as in '10 minutes'"]),
+    ('time = "ts"', 'time = "ts"\nunit = "seconds"', ["9:9 `workload.unit` says what integers count, and the time column 'ts' is TIMESTAMP; leave it out"]),
+    ("ts TIMESTAMP", "ts BIGINT", ["8:9 lengths are durations, but the time column 'ts' is BIGINT; say what it counts: unit = one of \"seconds\", \"milliseconds\", \"microseconds\", \"nanoseconds\""]),
+    ('time = "ts"', 'time = "ts"\nunit = "second"', ["9:9 [workload] `unit` must be one of 'seconds', 'milliseconds', 'microseconds', 'nanoseconds'; got 'second'; leave it out where time is a timestamp"]),
+    ('time = "ts"', 'time = "ts"\nunit = 5', ["9:1 `workload.unit` must be a text; got 5, a number"]),
+    ('[source]\n', '[source]\nunit = "seconds"\n', ["2:1 unknown key `source.unit`; it is `workload.unit`"]),
 ]  # fmt: skip
+
+
+def test_epoch_seconds_say_their_unit(tmp_path):
+    text = changed(changed(STREAM, "ts TIMESTAMP", "ts BIGINT"), 'time = "ts"', 'time = "ts"\nunit = "seconds"')
+    job = read_job(write(tmp_path, text))
+    assert (job.workload.unit, job.workload.watermark, job.workload.lateness) == ("seconds", 2, 60)
+    assert job.workload.queries[0].window.length.size == 1
+    assert mistakes(tmp_path, changed(text, '"2 seconds"', '"2500 ms"')) == [
+        "11:14 [workload] `watermark` must be a whole number of seconds, the time column's unit; got '2 seconds 500 "
+        "milliseconds'; round it"
+    ]
+    assert mistakes(tmp_path, changed(text, "tumbling('1 second')", "tumbling('1500 ms')")) == [
+        "16:1 query 'per_second': `length` must be a whole number of seconds, the time column's unit; got '1 second 500 "
+        "milliseconds'; round it"
+    ]
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), BATCH_MISTAKES, ids=[m[1][:40] for m in BATCH_MISTAKES])

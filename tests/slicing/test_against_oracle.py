@@ -122,7 +122,7 @@ def test_floats_keep_their_digits_after_a_million_rows_and_huge_cancelling_value
     # 1e15 comes and goes early on: whatever was subtracted from a running value would carry its rounding for ever.
     values[1000], values[1001] = 1e15, -1e15
     workload = (
-        sw.Workload("t")
+        sw.Workload("t", unit="microseconds")
         .query("slide", sw.sliding("20 seconds", every="1 second"), x=aggregate("v"))
         .query("many", sw.sliding("7 seconds", every="300 ms"), x=aggregate("v"))
     )
@@ -145,7 +145,7 @@ def test_floats_keep_their_digits_after_a_million_rows_and_huge_cancelling_value
 def test_a_large_disordered_stream_of_many_keys_equals_plain_numpy():
     stream = disordered(in_order(200_000, rate=2000, keys=50, seed=3), fraction=0.3, max_delay_us=3_000_000, seed=4)
     workload = (
-        sw.Workload("t", keys=["k"], watermark="3 seconds")
+        sw.Workload("t", unit="microseconds", keys=["k"], watermark="3 seconds")
         .query("per_second", sw.tumbling("1 second"), s=sw.sum("v"), m=sw.max("v"))
         .query("slide", sw.sliding("10 seconds", every="2 seconds"), s=sw.sum("v"), m=sw.max("v"))
     )

@@ -6,6 +6,7 @@ Every case is put to a running operator at several moments; the good rows around
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -102,8 +103,8 @@ def batch(**columns) -> Callable:
     return lambda op: op.process_batch(data)
 
 
-TIMES = "the time column 't' must hold timestamps, or integers (microseconds since the epoch, or the integers in which "
-TIMES += "the windows are given); got {}"
+TIMES = "the time column 't' must hold timestamps, or integers (with their `unit`, or those in which the "
+TIMES += "windows are given); got {}"
 IN_INTEGERS = "the time column 't' holds {}, but the windows are given in plain integers; give them as durations, such "
 IN_INTEGERS += "as '10 seconds'"
 LENGTHS = "all columns must have the same number of rows; got {} in 't' and {} in {!r}"
@@ -458,7 +459,11 @@ def test_types_that_were_said_hold_for_single_rows():
 # -- time zones
 
 ZONED = sw.Workload("t").query("a", sw.tumbling("10 seconds"), n=sw.count())
+#: Windows that take any kind of time.
+COUNTED = sw.Workload("t").query("a", sw.tumbling(sw.rows(2)), n=sw.count())
 AWARE, NAIVE = dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 1)
+KINDS = {"aware": AWARE, "naive": NAIVE, "integer": 5}
+TWO_KINDS = [pytest.param(KINDS[a], KINDS[b], id=f"{a}-{b}") for a, b in itertools.permutations(KINDS, 2)]
 
 
 @pytest.mark.parametrize(("good", "bad"), [(AWARE, NAIVE), (NAIVE, AWARE)])
@@ -471,26 +476,28 @@ def test_a_row_of_another_zone_than_a_batch_is_refused_at_once(good, bad):
     assert [r.values for r in op.close()] == [{"n": 2}]
 
 
-@pytest.mark.parametrize(("good", "bad"), [(AWARE, NAIVE), (NAIVE, AWARE)])
-def test_batches_with_and_without_a_zone_do_not_mix(good, bad):
-    op = ZONED.operator()
+@pytest.mark.parametrize(("good", "bad"), TWO_KINDS)
+def test_batches_of_two_kinds_of_time_do_not_mix(good, bad):
+    op = COUNTED.operator()
     op.process_batch({"t": [good]})
-    types = {AWARE: "timestamp[us, tz=UTC]", NAIVE: "timestamp[us]"}
-    message = (
-        f"the time column 't' held {types[good]} so far, and now {types[bad]}; with and without a time zone cannot "
-    )
+    types = {AWARE: "timestamp[us, tz=UTC]", NAIVE: "timestamp[us]", 5: "int64"}
+    kinds = "integers and timestamps" if 5 in (good, bad) else "with and without a time zone"
+    message = f"the time column 't' held {types[good]} so far, and now {types[bad]}; {kinds} cannot "
     with pytest.raises(DataError, match=whole(message + "be mixed: convert one of them")):
         op.process_batch({"t": [bad]})
     op.process_batch({"t": [good]})
     assert [r.values for r in op.close()] == [{"n": 2}]
 
 
-@pytest.mark.parametrize(("good", "bad"), [(AWARE, NAIVE), (NAIVE, AWARE), (5, AWARE), (AWARE, 5)])
-@pytest.mark.parametrize("flushed", [False, True])
-def test_rows_with_and_without_a_zone_do_not_mix(good, bad, flushed):
-    op = ZONED.operator()
-    op.process(good, {})
-    if flushed:
+@pytest.mark.parametrize(("good", "bad"), TWO_KINDS)
+@pytest.mark.parametrize("before", ["row", "flushed row", "batch"])
+def test_rows_of_two_kinds_of_time_do_not_mix(good, bad, before):
+    op = COUNTED.operator()
+    if before == "batch":
+        op.process_batch({"t": [good]})
+    else:
+        op.process(good, {})
+    if before == "flushed row":
         op.advance(0)
     message = (
         "times with a time zone, times without one and plain integers cannot be mixed; got {!r} after another kind; "

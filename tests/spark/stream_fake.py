@@ -24,6 +24,7 @@ import slicewise as sw
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, plan_for
 from slicewise.results import CHANGES, Result
+from slicewise.slicing.intake import bounds_type
 from slicewise.slicing.periodic import NEVER
 from slicewise.spark.output import LATE, LATE_CHANGE
 from slicewise.spark.source import TIME, Source, key_name, value_name
@@ -141,7 +142,10 @@ class Workers:
 
 
 class FakeStream:
-    """A workload over micro-batches. Stop it with ``again``, and another workload goes on from the same state."""
+    """A workload over micro-batches. Stop it with ``again``, and another workload goes on from the same state.
+
+    Event times are integers; where the workload names their unit, bounds come out as microseconds.
+    """
 
     def __init__(
         self,
@@ -159,9 +163,10 @@ class FakeStream:
         self.types = {name: types[name] for name in (*workload.keys, *workload.columns)}
         self.row_type = pa.struct([(workload.time, pa.int64()), *types.items()]) if late or bad else None
         self.shards = tuple(range(shards))
-        make_plan = partial(plan_for, workload, self.types, time_type=pa.int64(), ties=VALUES)
+        time_type = bounds_type(pa.int64(), workload)
+        make_plan = partial(plan_for, workload, self.types, time_type=time_type, ties=VALUES)
         plan = make_plan()
-        source = Source(workload, None, self.types, pa.int64(), frozenset())  # type: ignore[arg-type]
+        source = Source(workload, None, self.types, time_type, frozenset())  # type: ignore[arg-type]
         job = _job(source, plan, RunOptions(bad=bad, **options), shards)
         self.job = replace(job, output=replace(job.output, late=self.row_type)) if late else job
         self.packer = Packer(
@@ -260,7 +265,7 @@ class FakeStream:
         # As Spark does it: what Python returned becomes an Arrow array of the type that was promised.
         sent = pa.array([report.asDict(True)], arrow_type(report_type(self.job.output), "report"))
         columns = dict(zip(self.job.output.arrow().names, sent.field("results").flatten(), strict=True))
-        table = pa.table({name: column.flatten() for name, column in columns.items()})
+        table = pa.table({name: _numbers(column.flatten()) for name, column in columns.items()})
         found = []
         for row in table.to_pylist():
             if row["change"] == LATE_CHANGE:
@@ -289,6 +294,11 @@ class FakeStream:
     def size(self) -> int:
         """Bytes of state, in all shards."""
         return sum(handle.size for handle in self.handles.values())
+
+
+def _numbers(column: pa.Array) -> pa.Array:
+    """Timestamps in microseconds, which may lie far beyond what Python calls a datetime."""
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 
 def _in_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -32,21 +32,24 @@ def rows(spark):
 
 
 @pytest.mark.parametrize(
-    ("time", "window", "bounds"),
+    ("time", "unit", "window", "bounds"),
     [
-        ("ts", sw.tumbling("10 seconds"), "timestamp"),
-        ("cast(ts as timestamp_ntz)", sw.tumbling("10 seconds"), "timestamp_ntz"),
-        ("date_add(date'2024-03-01', cast(at as int))", sw.tumbling("10 days"), "timestamp"),
-        ("at", sw.tumbling(10), "bigint"),
-        ("cast(at as int)", sw.tumbling(10), "bigint"),
-        ("cast(at as tinyint)", sw.tumbling(10), "bigint"),
-        ("at * 1000000", sw.tumbling("10 seconds"), "timestamp_ntz"),
+        ("ts", None, sw.tumbling("10 seconds"), "timestamp"),
+        ("cast(ts as timestamp_ntz)", None, sw.tumbling("10 seconds"), "timestamp_ntz"),
+        ("date_add(date'2024-03-01', cast(at as int))", None, sw.tumbling("10 days"), "timestamp"),
+        ("at", None, sw.tumbling(10), "bigint"),
+        ("cast(at as int)", None, sw.tumbling(10), "bigint"),
+        ("cast(at as tinyint)", None, sw.tumbling(10), "bigint"),
+        ("cast(at as tinyint)", "seconds", sw.tumbling("10 seconds"), "timestamp_ntz"),
+        ("at * 1000", "milliseconds", sw.tumbling("10 seconds"), "timestamp_ntz"),
+        ("at * 1000000", "microseconds", sw.tumbling("10 seconds"), "timestamp_ntz"),
+        ("at * 1000000000", "nanoseconds", sw.tumbling("10 seconds"), "timestamp_ntz"),
     ],
 )
-def test_every_kind_of_time_gives_the_same_windows(rows, time, window, bounds):
+def test_every_kind_of_time_gives_the_same_windows(rows, time, unit, window, bounds):
     frame = rows.withColumn("when", F.expr(time))
     workload = (
-        sw.Workload("when", keys=["k"])
+        sw.Workload("when", keys=["k"], unit=unit)
         .query("one", window, total=sw.sum("v"), first=sw.first("u"))
         .query("two", window, listed=sw.collect_list("u"), total=sw.sum("v"))
     )
@@ -60,22 +63,26 @@ def test_every_kind_of_time_gives_the_same_windows(rows, time, window, bounds):
     both = found.where("query = 'one'").select("k", "total", "first")
     assert sorted(map(str, both.collect())) == sorted(map(str, expected.select("k", "total", "first").collect()))
     starts = [r["start"] for r in plain_rows(found.where("query = 'one'").select("window.start").toArrow())]
-    unit = {"bigint": 10, "timestamp": 10_000_000, "timestamp_ntz": 10_000_000}[bounds]
-    unit *= 86_400 if "date" in time else 1
-    assert all(start % unit == 0 for start in starts)
+    length = {"bigint": 10, "timestamp": 10_000_000, "timestamp_ntz": 10_000_000}[bounds]
+    length *= 86_400 if "date" in time else 1
+    assert all(start % length == 0 for start in starts)
+    at = [r.at for r in rows.select("at").collect()]
+    if "date" not in time:
+        assert set(starts) == {n // 10 * length for n in at}
     listed = found.where("query = 'two'").select(F.sort_array("listed")[0].alias("first"), "total").collect()
     assert {(r["first"], r.total) for r in listed} == {(r["first"], r.total) for r in expected.collect()}
 
 
 def test_one_tumbling_window_of_each_kind_of_time_has_the_same_schema(rows):
     frame = rows.withColumn("local", F.expr("cast(ts as timestamp_ntz)"))
-    for time, window, bounds in (
-        ("ts", sw.tumbling("10 seconds"), "timestamp"),
-        ("local", sw.tumbling("10 seconds"), "timestamp_ntz"),
-        ("at", sw.tumbling(10), "bigint"),
-        ("at", sw.tumbling("10 seconds"), "timestamp_ntz"),
+    for time, unit, window, bounds in (
+        ("ts", None, sw.tumbling("10 seconds"), "timestamp"),
+        ("local", None, sw.tumbling("10 seconds"), "timestamp_ntz"),
+        ("at", None, sw.tumbling(10), "bigint"),
+        ("at", "seconds", sw.tumbling("10 seconds"), "timestamp_ntz"),
+        ("at", "seconds", sw.tumbling(10), "timestamp_ntz"),
     ):
-        found = sw.Workload(time, keys=["k"]).query("q", window, n=sw.count(), mean=sw.avg("v")).run(frame)
+        found = sw.Workload(time, keys=["k"], unit=unit).query("q", window, n=sw.count(), mean=sw.avg("v")).run(frame)
         assert found.schema.simpleString() == f"struct<k:bigint,{FIXED.format(bounds)},n:bigint,mean:double>"
 
 

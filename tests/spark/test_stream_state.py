@@ -352,7 +352,7 @@ def test_columns_may_have_the_names_that_we_use_ourselves():
     assert stream.late == [{"t": 2, "row": 7, "shard": "x", "late": 9}]
 
 
-CLOCK = sw.Workload("t", keys=["k"], watermark="5 seconds", lateness="10 seconds").query(
+CLOCK = sw.Workload("t", unit="microseconds", keys=["k"], watermark="5 seconds", lateness="10 seconds").query(
     "q", sw.tumbling("10 seconds"), n=sw.count()
 )
 

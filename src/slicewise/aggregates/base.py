@@ -278,8 +278,8 @@ class Monoid(ABC):
             out.append(part)
         return tuple(out)
 
-    def set_time_type(self, type_: pa.DataType) -> None:  # noqa: B027
-        """Say of which type event times are, for results that report them; they are int64 otherwise."""
+    def set_time_type(self, type_: pa.DataType, unit: str = "microseconds") -> None:  # noqa: B027
+        """Say of which type event times are, for results that report them, and what they count; int64 otherwise."""
 
     def break_ties_by_value(self) -> None:  # noqa: B027
         """Pick among rows of equal time by their values, where the order in which they arrived is not known.

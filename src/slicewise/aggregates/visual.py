@@ -17,6 +17,7 @@ from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.checks import OneColumn, need_orderable, need_types
 from slicewise.aggregates.order import larger, smaller
 from slicewise.aggregates.picks import PeakMonoid, PositionMonoid
+from slicewise.amounts import to_micros
 from slicewise.columns import Column
 
 __all__ = ["M4"]
@@ -88,8 +89,8 @@ class M4Monoid(Monoid):
         self.dtypes = tuple(x for pick in self._picks for x in pick.dtypes)
         self.set_time_type(pa.int64())
 
-    def set_time_type(self, type_: pa.DataType) -> None:
-        self._time = type_
+    def set_time_type(self, type_: pa.DataType, unit: str = "microseconds") -> None:
+        self._time, self._unit = type_, unit if pa.types.is_timestamp(type_) else "microseconds"
         self.result = _struct_type(self.types[0], type_)
 
     def scaled_by(self) -> tuple[int | None, ...]:
@@ -116,7 +117,7 @@ class M4Monoid(Monoid):
         valid = None if some.all() else some
         values = [Column(v, self.types[0], valid).to_pylist() for v in (firsts, lasts, lows, highs)]
         times = [
-            Column(np.where(some, t, 0), self._time, valid).to_pylist()
+            Column(to_micros(np.where(some, t, 0), self._unit), self._time, valid).to_pylist()
             for t in (first_times, last_times, low_times, high_times)
         ]
         out = np.empty(len(some), object)

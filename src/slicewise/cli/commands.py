@@ -14,7 +14,6 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from slicewise.amounts import TIME
 from slicewise.cli import benches, demos
 from slicewise.cli import doctor as doctors
 from slicewise.cli.jobs import Job, JobError, read_job
@@ -87,7 +86,8 @@ def run(
     job = _job(file, sets)
     settings = dict(_setting(said) for said in conf)
     named = tuple(name for said in packages for name in said.split(",") if name)
-    timestamps = job.workload.time_measure == TIME
+    # Windows that only count rows go with either, and then Spark says which it is.
+    timestamps = job.workload.unit is not None or job.workload.needs_unit
     with _reporting(show_traceback), Status(_errors(), timestamps=timestamps) as status:
         status.doing("starting Spark")
         with filtered(status.say):

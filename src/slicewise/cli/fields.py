@@ -32,6 +32,7 @@ _ELSEWHERE = {
     "processing_time": "trigger.processing_time",
     "schema": "source.schema",
     "time": "workload.time",
+    "unit": "workload.unit",
     "watermark": "workload.watermark",
     "where": "source.where",
 }

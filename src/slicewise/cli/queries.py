@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
-from slicewise.amounts import INTEGER
+from slicewise.amounts import INTEGER, UNITS
 from slicewise.cli.fields import Fields, kind_of
 from slicewise.cli.notation import NotationError, read_aggregate, read_window
 from slicewise.errors import AggregateError, SlicewiseError, did_you_mean
@@ -21,7 +21,7 @@ from slicewise.workload import Workload
 
 __all__ = ["read_workload"]
 
-_WORKLOAD = ("time", "keys", "watermark", "lateness", "order")
+_WORKLOAD = ("time", "unit", "keys", "watermark", "lateness", "order")
 _NO_QUERIES = (
     'there are no queries; add one: [queries.per_minute] with window = "tumbling(\'1 minute\')" and n = "count()"'
 )
@@ -71,6 +71,9 @@ def _said(table: Fields | None) -> dict[str, Any]:
     if table is None:
         return {}
     said: dict[str, Any] = {"time": table.text("time", needed='name the event-time column, as in time = "ts"')}
+    unit = table.text("unit")
+    if unit is not None or not table.has("unit"):
+        said["unit"] = unit
     for key in ("keys", "order"):
         said[key] = table.texts(key)
     for key in ("watermark", "lateness"):
@@ -89,7 +92,7 @@ def _base(table: Fields | None, said: dict[str, Any]) -> Workload | None:
     whole = True
     for key in _WORKLOAD[1:]:  # one by one, so that each gets its own mistake
         try:
-            Workload(**{**fine, key: said.get(key, 0)})
+            Workload(**{**fine, key: said[key]})
             fine[key] = said[key]
         except (SlicewiseError, KeyError) as e:
             whole = False
@@ -226,6 +229,13 @@ def _check_time(table: Fields, workload: Workload, columns: Mapping[str, str]) -
         table.note(
             "time", f"the time column {workload.time!r} is {type_.upper()}; it must be TIMESTAMP or an integer", at=0
         )
+    elif workload.unit is not None and type_ not in _INTEGERS:
+        message = f"`workload.unit` says what integers count, and the time column {workload.time!r} is {type_.upper()}"
+        table.note("unit", f"{message}; leave it out", at=0)
     elif workload.time_measure == INTEGER and type_ not in _INTEGERS:
         message = f"lengths are plain integers, but the time column {workload.time!r} is {type_.upper()}"
         table.note("time", f"{message}; write them as in '10 minutes'", at=0)
+    elif workload.needs_unit and type_ in _INTEGERS:
+        message = f"lengths are durations, but the time column {workload.time!r} is {type_.upper()}"
+        known = ", ".join(f'"{unit}"' for unit in UNITS)
+        table.note("time", f"{message}; say what it counts: unit = one of {known}", at=0)

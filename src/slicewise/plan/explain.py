@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from slicewise.aggregates.base import Aggregate
-from slicewise.amounts import TIME, Amount
+from slicewise.amounts import INTEGER, Amount
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import (
     Decision,
@@ -82,7 +82,7 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: int | None 
 
 def _opening(workload: Workload, ordered: bool) -> str:
     keys = f"keys {', '.join(workload.keys)}" if workload.keys else "no keys"
-    said = [f"time {workload.time}", keys]
+    said = [f"time {workload.time}" + (f" in {workload.unit}" if workload.unit else ""), keys]
     if workload.order:
         said.append(f"ties broken by {', '.join(workload.order)}")
     if ordered:
@@ -95,7 +95,7 @@ def _opening(workload: Workload, ordered: bool) -> str:
 
 def _duration(workload: Workload, size: int) -> str:
     if not size:
-        return "0 seconds" if workload.time_measure == TIME else "0"
+        return "0" if workload.time_measure == INTEGER else "0 seconds"
     return str(Amount(size, workload.time_measure))
 
 

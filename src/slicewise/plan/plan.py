@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
-from slicewise.amounts import INTEGER, TIME, Amount
+from slicewise.amounts import UNITS, Amount, format_instant, from_micros
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
@@ -25,6 +25,7 @@ __all__ = [
     "Plan",
     "check_runnable",
     "is_periodic",
+    "largest_time",
     "needs_rows",
     "plan_for",
     "tie_columns",
@@ -35,6 +36,8 @@ ARRIVAL, VALUES, SORTED = "arrival", "values", "sorted"
 STORE_NAMES = ("lazy", "eager", "prefix")
 #: Bounds of windows are computed in 64 bits, with room to add and subtract them.
 LARGEST = 2**60
+#: In nanoseconds that would be July 2006. What 64 bits leave to them, if windows are no longer than that: August 2079.
+LARGEST_NANOSECONDS = 3 * LARGEST - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,21 +109,38 @@ class Plan:
     order: tuple[str, ...] = ()
 
 
+def largest_time(unit: str | None) -> int:
+    """The largest event time, in the unit of the time column, around which windows can be computed and shown.
+
+    >>> largest_time("seconds") == 2**60 // 10**6
+    True
+    """
+    # Seconds and milliseconds end where timestamps do, which windows become in tables.
+    return LARGEST_NANOSECONDS if unit == "nanoseconds" else from_micros(LARGEST, unit or "microseconds")
+
+
 def check_runnable(workload: Workload) -> None:
     """Refuse windows that the engine cannot run."""
+    latest = largest_time(workload.unit)
+    longest = min(latest, LARGEST)
     for query in workload.queries:
-        if max(map(abs, _times(query.window)), default=0) > LARGEST:
+        lengths, instants = _times(query.window)
+        if max(map(abs, lengths), default=0) > longest or max(map(abs, instants), default=0) > latest:
+            end = "2**60"
+            if workload.unit is not None:
+                day, days = format_instant(latest, workload.unit).split()[0], longest // (86_400 * UNITS[workload.unit])
+                end = f"{day}, with lengths of at most {days} days"
             raise QueryError(
-                f"query {query.name!r}: {query.window!r} reaches further than event times do, which end at 2**60; make "
+                f"query {query.name!r}: {query.window!r} reaches further than event times do, which end at {end}; make "
                 "it shorter"
             )
 
 
-def _times(window: Window) -> list[int]:
-    """The durations and instants that a window is made of."""
+def _times(window: Window) -> tuple[list[int], list[int]]:
+    """The durations and the instants that a window is made of."""
     values = [getattr(window, f.name) for f in fields(window)]
-    durations = [int(v.size) for v in values if isinstance(v, Amount) and v.measure in (TIME, INTEGER)]
-    return durations + [v for v in values if isinstance(v, int)]
+    durations = [int(v.size) for v in values if isinstance(v, Amount) and v.measure.is_event_time]
+    return durations, [v for v in values if isinstance(v, int)]
 
 
 def plan_for(
@@ -155,7 +175,7 @@ def plan_for(
     aggregates = tuple(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     monoids = tuple(a.bind(*(types[column] for column in a.columns)) for a in aggregates)
     for monoid in monoids:
-        monoid.set_time_type(time_type)
+        monoid.set_time_type(time_type, workload.time_measure.unit)
         if ties != ARRIVAL and not workload.order:
             monoid.break_ties_by_value()
     stores = tuple(_store(m, c, store) for m in monoids)
@@ -238,7 +258,7 @@ def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:
 
 def is_periodic(window: Window) -> bool:
     """Whether a window's edges are known in advance, as event times."""
-    return window.context is Context.FREE and set(window.measures) <= {TIME, INTEGER}
+    return window.context is Context.FREE and all(m.is_event_time for m in window.measures)
 
 
 def needs_rows(window: Window) -> bool:
@@ -300,4 +320,5 @@ def _schema(
         time_type=time_type,
         queries=tuple((q.name, tuple(q.aggregates)) for q in workload.queries),
         column_types=columns,
+        unit=workload.time_measure.unit,
     )

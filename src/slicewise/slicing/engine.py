@@ -106,7 +106,8 @@ class Engine:
         return self._horizon(self.state.watermark)
 
     def _horizon(self, watermark: int) -> int:
-        return watermark if abs(watermark) >= NEVER else watermark - self.plan.workload.lateness
+        # Who corrects for longer than time lasts never closes a window.
+        return watermark if abs(watermark) >= NEVER else max(watermark - self.plan.workload.lateness, -NEVER)
 
     # Rows in
 

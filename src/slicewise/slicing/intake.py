@@ -9,16 +9,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.amounts import INTEGER, Measure
+from slicewise.amounts import INTEGER, UNITS
 from slicewise.columns import TYPE_NAMES, Column, arrow_of, physical_dtype
 from slicewise.errors import DataError, did_you_mean
+from slicewise.plan.plan import largest_time
 from slicewise.slicing.periodic import NEVER
 from slicewise.workload import Workload
 
-__all__ = ["Batch", "conform", "parse_types", "read_batch", "to_times"]
-
-#: Event times must stay this far from the end of int64, so that windows around them can be computed.
-LARGEST_TIME = NEVER // 2
+__all__ = [
+    "Batch",
+    "bounds_type",
+    "check_time",
+    "conform",
+    "needs_unit",
+    "parse_types",
+    "read_batch",
+    "to_times",
+    "watermark_limit",
+]
 
 #: The name under which rows that came one at a time, as mappings, stand in a batch's source.
 ROWS = "\0rows"
@@ -97,7 +105,7 @@ def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType]) 
     missing = [name for name in wanted if name not in columns]
     if missing:
         raise DataError(f"there is no column {missing[0]!r} in the rows; {did_you_mean(missing[0], columns)}")
-    times, time_type = to_times(columns[workload.time], workload.time, workload.time_measure)
+    times, time_type = to_times(columns[workload.time], workload)
     keys = [_arrow(columns[name], name, types.get(name)) for name in workload.keys]
     values = {name: _column(columns[name], name, types.get(name)) for name in workload.columns}
     lengths = {workload.time: len(times), **{n: len(k) for n, k in zip(workload.keys, keys, strict=True)}}
@@ -113,40 +121,75 @@ def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType]) 
     return Batch(times, time_type, keys, values, columns)
 
 
-def to_times(data: Any, name: str, measure: Measure) -> tuple[np.ndarray, pa.DataType]:
+def to_times(data: Any, workload: Workload) -> tuple[np.ndarray, pa.DataType]:
     """Event times as int64, and the type that window bounds have in results."""
+    name = workload.time
     column = _column(data, name, None)
     type_ = column.type
     if not len(column):
-        return np.empty(0, np.int64), pa.int64() if measure == INTEGER else pa.timestamp("us")
+        return np.empty(0, np.int64), pa.timestamp("us")
     if pa.types.is_null(type_):
         raise DataError(f"the time column {name!r} is null in row 0; every row needs an event time")
-    if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
-        if measure == INTEGER:
-            raise DataError(
-                f"the time column {name!r} holds {type_}, but the windows are given in plain integers; give them as "
-                "durations, such as '10 seconds'"
-            )
-        unit = 86_400_000_000 if pa.types.is_date32(type_) else 1000 if pa.types.is_date64(type_) else 1
-        bounds = pa.timestamp("us", getattr(type_, "tz", None) and "UTC")
-    elif pa.types.is_integer(type_):
-        unit = 1
-        bounds = pa.int64() if measure == INTEGER else pa.timestamp("us")
-    else:
-        raise DataError(
-            f"the time column {name!r} must hold timestamps, or integers (microseconds since the epoch, or the "
-            f"integers in which the windows are given); got {type_}"
-        )
+    bounds = bounds_type(type_, workload)
+    tick = 86_400_000_000 if pa.types.is_date32(type_) else 1000 if pa.types.is_date64(type_) else 1
     if column.valid is not None:
         row = int(np.flatnonzero(~column.valid)[0])
         raise DataError(f"the time column {name!r} is null in row {row}; every row needs an event time")
-    values, largest = column.values, LARGEST_TIME // unit
+    values, largest = column.values, largest_time(workload.unit) // tick
     # Before they are multiplied: days far away would wrap around.
     if int(values.min()) < -largest or int(values.max()) > largest:
         row = int(np.argmax((values < -largest) | (values > largest)))
-        at = int(values[row]) * unit
+        at = int(values[row]) * tick
         raise DataError(f"the time column {name!r} holds {at} in row {row}, which no window could lie around")
-    return values if unit == 1 else values * unit, bounds
+    return values if tick == 1 else values * tick, bounds
+
+
+def bounds_type(type_: pa.DataType, workload: Workload, shown: str | None = None) -> pa.DataType:
+    """The type of window bounds in tables when the time column has this type, which must fit the workload.
+
+    ``shown`` is the type as messages call it, if not as Arrow does.
+    """
+    name, shown, t = workload.time, shown or str(type_), pa.types
+    if t.is_integer(type_):
+        if workload.needs_unit:
+            raise DataError(needs_unit(workload, shown))
+        return pa.int64() if workload.unit is None else pa.timestamp("us")
+    if workload.unit is not None:
+        raise DataError(
+            f"the time column {name!r} holds {shown}, and `unit` says what integers count; got unit="
+            f"{workload.unit!r}; leave it out for timestamps, or cast the column"
+        )
+    if not (t.is_timestamp(type_) or t.is_date(type_)):
+        raise DataError(
+            f"the time column {name!r} must hold timestamps, or integers (with their `unit`, or those in which the "
+            f"windows are given); got {shown}"
+        )
+    if workload.time_measure == INTEGER:
+        raise DataError(
+            f"the time column {name!r} holds {shown}, but the windows are given in plain integers; give them as "
+            "durations, such as '10 seconds'"
+        )
+    return pa.timestamp("us", getattr(type_, "tz", None) and "UTC")
+
+
+def check_time(workload: Workload, time_type: pa.DataType) -> None:
+    """Refuse queries that came later and do not go with the event times so far, whose bounds have this type."""
+    if workload.unit is None:
+        bounds_type(time_type, workload)
+
+
+def watermark_limit(unit: str | None) -> int:
+    """What no watermark reaches: it may lie beyond all event times, where the last windows end."""
+    return min(2 * largest_time(unit), NEVER)
+
+
+def needs_unit(workload: Workload, shown: str) -> str:
+    """What to say of integers, called so, under lengths in time."""
+    known = ", ".join(map(repr, UNITS))
+    return (
+        f"the time column {workload.time!r} holds {shown}, but the windows are given as durations; say what its "
+        f"integers count: Workload(time={workload.time!r}, unit=...) with one of {known}"
+    )
 
 
 def conform(column: Column, type_: pa.DataType, name: str) -> Column:

@@ -21,7 +21,7 @@ from slicewise.results import Results
 from slicewise.slicing import snapshots
 from slicewise.slicing.adapting import adapted_state
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.intake import Batch, conform, parse_types, read_batch
+from slicewise.slicing.intake import Batch, check_time, conform, parse_types, read_batch, watermark_limit
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.rowbuffer import RowBuffer
@@ -159,7 +159,8 @@ class Operator:
             if engine is not None and not self.ordered:
                 watermark = max(self._watermark, engine.latest - self.workload.watermark)
                 # Who waits longer than time lasts gets everything at the end.
-                results = results + (self.advance(watermark) if watermark > -NEVER else NOTHING)
+                if watermark > -watermark_limit(self.workload.unit):
+                    results = results + self.advance(watermark)
             yield results
         yield self.close()
 
@@ -307,10 +308,14 @@ class Operator:
         if isinstance(watermark, (int, np.integer)) and not isinstance(watermark, bool):
             at = int(watermark)
         else:
-            at, measure = to_instant(watermark, name="watermark")
-            if measure != self.workload.time_measure and self.workload.time_measure == INTEGER:
+            at, _ = to_instant(watermark, name="watermark")
+            if self.workload.time_measure == INTEGER:
                 raise DataError(f"`watermark` must be an integer, as the windows are; got {watermark!r}")
-        if not -NEVER < at < NEVER:
+            if self.workload.unit is not None:
+                raise DataError(f"`watermark` must be an integer, in {self.workload.unit}; got {watermark!r}")
+            if self._time_type is not None and pa.types.is_integer(self._time_type):
+                raise DataError(f"`watermark` must be an integer, as the time column is; got {watermark!r}")
+        if abs(at) >= watermark_limit(self.workload.unit):
             raise DataError(f"`watermark` must be an event time; got {at}")
         return at
 
@@ -379,9 +384,11 @@ class Operator:
         """The engine, made when the first rows tell the types of the columns."""
         if self._engine is not None:
             if batch.time_type != self._time_type:
+                zones = not (pa.types.is_integer(batch.time_type) or pa.types.is_integer(self._time_type))
+                kinds = "with and without a time zone" if zones else "integers and timestamps"
                 raise DataError(
                     f"the time column {self.workload.time!r} held {self._time_type} so far, and now {batch.time_type}; "
-                    "with and without a time zone cannot be mixed: convert one of them"
+                    f"{kinds} cannot be mixed: convert one of them"
                 )
             return self._engine
         types = dict(self._types)
@@ -463,6 +470,7 @@ class Operator:
                     f"is made: operator(types={{{missing[0]!r}: 'double'}})"
                 )
             assert self._time_type is not None
+            check_time(workload, self._time_type)
             plan = self._plan(workload, self._types, self._time_type)
             self._engine = Engine(plan, adapted_state(self._engine, plan))
         self.workload = self._buffer.workload = workload

@@ -27,8 +27,9 @@ from slicewise.windows import Between, Cumulative, Landmark, Sliding, Window
 
 __all__ = ["ALL", "NEVER", "PeriodicWindows"]
 
-#: Stands for infinity on either side; event times stay well inside, so that sums of two times never overflow.
-NEVER = 2**61
+#: Stands for infinity on either side. Event times stay inside by more than any window is long, and by so much that the
+#: sum of the two never overflows; see :func:`slicewise.plan.plan.largest_time`.
+NEVER = 2**62
 
 #: All families, where one is asked for.
 ALL = slice(None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,9 @@ import pyarrow as pa
 from slicewise.amounts import INTEGER, to_instant
 from slicewise.columns import Column, arrow_of
 from slicewise.errors import DataError, did_you_mean
+from slicewise.plan.plan import LARGEST, largest_time
 from slicewise.results import Results
-from slicewise.slicing.intake import LARGEST_TIME, ROWS, Batch
+from slicewise.slicing.intake import ROWS, Batch, needs_unit
 from slicewise.slicing.periodic import NEVER
 from slicewise.workload import Workload
 
@@ -126,7 +127,7 @@ class RowBuffer:
         # Asked before the row is in, because a closed operator refuses here.
         if self._edge <= -NEVER:
             due, self._limit = self.next_due()
-            self._edge = min(max(self.latest, at) + self._stride, due)
+            self._edge = min(max(self.latest, at) + self._stride, due, largest_time(self.workload.unit) + 1)
         if self.workload.keys:
             self.keys.append(self._key(row, key))
         self.times.append(at)
@@ -153,7 +154,7 @@ class RowBuffer:
         """Forget the buffered rows, the latest of this event time: they have been taken."""
         # Stretch of event time until the next look: as much as brings about a full buffer.
         if len(self.times) < FULL // 2:
-            self._stride = min(2 * self._stride, LARGEST_TIME)
+            self._stride = min(2 * self._stride, LARGEST)
         elif len(self.times) > 2 * FULL:
             self._stride = max(1, self._stride // 2)
         self.latest = max(self.latest, latest)
@@ -162,20 +163,19 @@ class RowBuffer:
         self.look_closer()
 
     def _time_type(self) -> pa.DataType:
-        if self.workload.time_measure == INTEGER:
-            return pa.int64()
-        if self.zone is None and self.time_type is not None:
-            return self.time_type
+        if self.zone is None:  # integers
+            return pa.int64() if self.workload.unit is None else pa.timestamp("us")
         return pa.timestamp("us", "UTC" if self.zone else None)
 
     def _time_column(self) -> np.ndarray:
+        earliest = -largest_time(self.workload.unit)
         try:
             times = np.frombuffer(array("q", self.times), np.int64)
-            if times.min() >= -LARGEST_TIME:
+            if times.min() >= earliest:
                 return times
-            i = int(times.argmin())
-            self._leave_out(i)
-            raise DataError(f"no window could lie around the time {times[i]}; it was left out")
+            self._refuse_early_row(earliest)
+        except OverflowError:
+            self._refuse_early_row(earliest)
         except TypeError as error:
             # A number that is no integer got past the comparison with the next edge.
             i = next(i for i, time in enumerate(self.times) if not isinstance(time, (int, np.integer)))
@@ -184,6 +184,12 @@ class RowBuffer:
             raise DataError(
                 f"the time of a row must be an integer or a datetime; got {time!r}; it was left out"
             ) from error
+
+    def _refuse_early_row(self, earliest: int) -> NoReturn:
+        """Take the first row out that lies before all times; nothing but the next edge was compared with it."""
+        i, time = next((i, time) for i, time in enumerate(self.times) if time < earliest)
+        self._leave_out(i)
+        raise DataError(f"no window could lie around the time {time}; it was left out")
 
     def _key_column(self, place: int, name: str, type_: pa.DataType | None) -> pa.Array:
         values = [key[place] for key in self.keys]
@@ -256,18 +262,30 @@ class RowBuffer:
                 raise DataError(f"the time of a row must be an integer or a datetime; got {time!r}") from error
             if measure == INTEGER or self.workload.time_measure == INTEGER:
                 raise DataError(f"the time of a row must be an integer, as the windows are; got {time!r}")
+            if self.workload.unit is not None:
+                raise DataError(f"the time of a row must be an integer, in {self.workload.unit}; got {time!r}")
             zone = getattr(time, "tzinfo", None) is not None
-        known = getattr(self.time_type, "tz", None) is not None
-        other = self.time_type is not None and zone is not None and zone is not known
-        if other or (self._has_zone and zone is not self.zone):
+        if self._is_of_another_kind(zone):
             raise DataError(
                 "times with a time zone, times without one and plain integers cannot be mixed; "
                 f"got {time!r} after another kind; convert one of them"
             )
-        if abs(at) > LARGEST_TIME:
-            raise DataError(f"no window could lie around the time {at}; is it in microseconds since the epoch?")
+        if zone is None and self.workload.needs_unit:
+            raise DataError(needs_unit(self.workload, f"the integer {at}"))
+        if abs(at) > largest_time(self.workload.unit):
+            unit = self.workload.unit or "microseconds"
+            raise DataError(f"no window could lie around the time {at}; is it in {unit} since the epoch?")
         self._zone = zone
         return at
+
+    def _is_of_another_kind(self, zone: bool | None) -> bool:
+        """Whether a time with or without a zone, or an integer (None), does not go with those before it."""
+        if self._has_zone:
+            return zone is not self.zone
+        if self.time_type is None:
+            return False
+        integers = self.workload.unit is not None or pa.types.is_integer(self.time_type)
+        return zone is not (None if integers else self.time_type.tz is not None)
 
     def _key(self, row: Mapping[str, Any], key: Any) -> tuple[Any, ...]:
         names = self.workload.keys

@@ -15,7 +15,6 @@ import numpy as np
 from slicewise.aggregates.base import Monoid, Parts, concat_parts, take_parts
 from slicewise.slicing.edges import Edges
 from slicewise.slicing.kernels import order_by, running_last, segment_lengths, segment_starts
-from slicewise.slicing.periodic import NEVER
 
 __all__ = ["Slices"]
 
@@ -94,7 +93,7 @@ class Slices:
             closed = together.closed
             apart |= closed[1:] != closed[:-1]
             last = running_last(np.concatenate([[0], np.cumsum(apart)]), together.last)
-            smallest = np.array([*gaps, 2 * NEVER])[closed[1:]]
+            smallest = np.array([*gaps, np.iinfo(np.int64).max])[closed[1:]]
             apart |= first[1:] - last[:-1] > smallest
         return together.merged(segment_starts(apart), monoids, came)
 

@@ -24,7 +24,7 @@ from slicewise.errors import StateError
 from slicewise.plan.plan import Plan
 from slicewise.slicing.adapting import Labels, adapted_state, carried_state
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.intake import Batch
+from slicewise.slicing.intake import Batch, check_time
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.ledgers import Ledger
 from slicewise.slicing.reports import Reported, Table
@@ -42,13 +42,14 @@ __all__ = ["FORMAT", "counting", "describe", "fingerprint", "renumbered", "resto
 
 FORMAT = 4
 #: What may not change between a snapshot and the workload that continues from it.
-IDENTITY = ("time", "keys", "order", "lateness", "ordered")
+IDENTITY = ("time", "unit", "keys", "order", "lateness", "ordered")
 
 
 def describe(workload: Workload, ordered: bool) -> dict[str, Any]:
     """What a workload is, as far as its state depends on it."""
     return {
         "time": workload.time,
+        "unit": workload.unit,
         "keys": list(workload.keys),
         "order": list(workload.order),
         "lateness": workload.lateness,
@@ -151,6 +152,7 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     plan = op._plan(kept, types, time_type)
     engine = Engine(plan, carried_state(_state(snapshot, plan, was, labels), labels, plan))
     if kept.queries != op.workload.queries:
+        check_time(op.workload, time_type)
         plan = op._plan(op.workload, types, time_type)
         engine = Engine(plan, adapted_state(engine, plan))
     keys = KeyTable([types[k] for k in op.workload.keys])

@@ -16,7 +16,6 @@ from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
 from slicewise.slicing.kernels import KeyTimeIndex, expand_ranges, order_by, segment_lengths, segment_starts
-from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.slices import Slices
 
 __all__ = ["Tuples"]
@@ -122,7 +121,7 @@ class Tuples:
         if not len(self):
             return Slices.empty(monoids)
         apart = (self.key[1:] != self.key[:-1]) | (cells[1:] != cells[:-1]) | (self.closed[1:] != self.closed[:-1])
-        smallest = np.array([*gaps, 2 * NEVER])[self.closed[1:]]
+        smallest = np.array([*gaps, np.iinfo(np.int64).max])[self.closed[1:]]
         starts = segment_starts(apart | (np.diff(self.time) > smallest))
         rows = segment_lengths(starts, len(self))
         everything = np.arange(len(self))

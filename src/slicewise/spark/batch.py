@@ -20,7 +20,7 @@ from slicewise.spark.cells import cell_of
 from slicewise.spark.composing import Composer
 from slicewise.spark.measures import measure_rows, partials_by_position
 from slicewise.spark.ordering import in_order
-from slicewise.spark.output import Output, check_known_types, describe
+from slicewise.spark.output import Output, check_known_types, describe, instant
 from slicewise.spark.partials import Shelf, partials_of, plain_function
 from slicewise.spark.rows import KEY, RowRunner
 from slicewise.spark.source import TIME, Source, column
@@ -126,19 +126,9 @@ def _one_tumbling(source: Source, rows: DataFrame, functions: list[Expression], 
         *(f.alias(name) for f, name in zip(functions, values.values(), strict=True))
     )
     end = F.col(CELL) + F.lit(int(query.window.length.size))
-    bounds = [_instant(F.col(CELL), schema).alias("start"), _instant(end, schema).alias("end")]
+    bounds = [instant(F.col(CELL), schema).alias("start"), instant(end, schema).alias("end")]
     found = found.select(*source.key_names, F.lit(0).alias("query"), *bounds, *values.values())
     return Output(schema, spans=False).shown(found)
-
-
-def _instant(at: Expression, schema: ResultSchema) -> Expression:
-    """An event time inside, as the user sees it."""
-    if not pa.types.is_timestamp(schema.time_type):
-        return at
-    if schema.time_type.tz:
-        return F.timestamp_micros(at)
-    seconds = (at.cast("decimal(20, 0)") / F.lit(1_000_000)).cast("decimal(18, 6)")
-    return F.expr("TIMESTAMP_NTZ '1970-01-01'") + F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), seconds)
 
 
 # Rows: the engine takes them

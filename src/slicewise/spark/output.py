@@ -16,12 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from slicewise.amounts import UNITS
 from slicewise.errors import AggregateError
 from slicewise.results import CHANGES, OPEN_END, Block, ResultSchema, value_column
 from slicewise.spark.source import key_name
 from slicewise.spark.types import spark_type
 
-__all__ = ["LATE", "Output", "check_known_types", "columns_of_queries", "describe"]
+__all__ = ["LATE", "Output", "check_known_types", "columns_of_queries", "describe", "instant", "micros"]
 
 SPAN = T.StructType([T.StructField("start", T.DoubleType()), T.StructField("end", T.DoubleType())])
 
@@ -29,6 +30,8 @@ SPAN = T.StructType([T.StructField("start", T.DoubleType()), T.StructField("end"
 #: The column that holds late rows; also what ``change`` says of them, and the number by which Python says it.
 LATE = "late"
 LATE_CHANGE = len(CHANGES)
+
+DAY = 86_400_000_000
 
 #: Where the metadata of the ``query`` column says which result columns each query has.
 METADATA = "slicewise.queries"
@@ -94,7 +97,7 @@ class Output:
         first, last = (block.start, block.end) if block.times is None else block.times
         arrays = [_as(key, type_) for key, type_ in zip(keys, said.key_types, strict=True)]
         arrays.append(pa.array(block.query.astype(np.int32)))
-        arrays += [_bounds(b, said.time_type) for b in (first, last)]
+        arrays += [said.instants(b) for b in (first, last)]
         if self.spans:
             arrays += [_span(b, block) for b in (block.start, block.end)]
         if self.marks:
@@ -138,6 +141,29 @@ class Output:
         return [F.col(key_name(i)).alias(name) for i, name in enumerate(self.schema.key_names)]
 
 
+def instant(at: Expression, schema: ResultSchema) -> Expression:
+    """An event time inside, as the user sees it; :meth:`ResultSchema.instants` in the JVM."""
+    if not pa.types.is_timestamp(schema.time_type):
+        return at
+    us = micros(at, schema.unit)
+    if schema.time_type.tz:
+        return F.timestamp_micros(us)
+    # Days apart: the seconds of an interval end after 31 700 years, before event times do.
+    rest = F.pmod(us, F.lit(DAY))
+    days = F.round((us - rest) / F.lit(DAY)).cast("int")
+    seconds = (rest.cast("decimal(20, 0)") / F.lit(1_000_000)).cast("decimal(18, 6)")
+    return F.expr("TIMESTAMP_NTZ '1970-01-01'") + F.make_dt_interval(days, F.lit(0), F.lit(0), seconds)
+
+
+def micros(at: Expression, unit: str) -> Expression:
+    """An event time in whole microseconds; null where 64 bits do not hold it, as a watermark may be far away."""
+    more, fewer = UNITS["microseconds"] // UNITS[unit], UNITS[unit] // UNITS["microseconds"]
+    if fewer <= 1:
+        return F.try_multiply(at, F.lit(more)) if more > 1 else at
+    # As a decimal: a double would round numbers as large as these.
+    return ((at - F.pmod(at, F.lit(fewer))).cast("decimal(20, 0)") / F.lit(fewer)).cast("long")
+
+
 def _named(names: list[str]) -> Expression:
     return _chosen(names, "query") if len(names) > 1 else F.when(F.col("query").isNotNull(), F.lit(names[0]))
 
@@ -149,11 +175,6 @@ def _chosen(words: list[str], number: str) -> Expression:
 
 def _as(array: pa.Array, type_: pa.DataType) -> pa.Array:
     return array if array.type == type_ else array.cast(type_)
-
-
-def _bounds(bounds: np.ndarray, type_: pa.DataType) -> pa.Array:
-    open_ended = bounds == OPEN_END
-    return pa.array(bounds, mask=open_ended if open_ended.any() else None).cast(type_)
 
 
 def _span(bounds: np.ndarray, block: Block) -> pa.Array:

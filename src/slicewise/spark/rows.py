@@ -39,7 +39,8 @@ EVENT_TIME = "\0time"
 class RowRunner:
     """The function that Spark calls for each partition of sorted rows.
 
-    ``workload`` is the user's, with the keys replaced by a number, and ``types`` are those of its columns.
+    ``workload`` is the user's, with the keys replaced by a number, and ``types`` are those of its columns. Event times
+    come as integers: of the user's time column, or microseconds.
     """
 
     workload: Workload
@@ -57,7 +58,10 @@ class RowRunner:
 
     def operator(self) -> Operator:
         """A fresh operator of the workload."""
-        return Operator(dataclasses.replace(self.workload, time=EVENT_TIME), types=self.types, ties=SORTED)
+        unit = self.workload.unit
+        if unit is None and pa.types.is_timestamp(self.output.schema.time_type):
+            unit = "microseconds"
+        return Operator(dataclasses.replace(self.workload, time=EVENT_TIME, unit=unit), types=self.types, ties=SORTED)
 
 
 class _Going:

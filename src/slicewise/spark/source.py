@@ -15,10 +15,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from slicewise.amounts import INTEGER
 from slicewise.errors import DataError, did_you_mean
+from slicewise.plan.plan import largest_time
 from slicewise.results import RESERVED
-from slicewise.slicing.intake import LARGEST_TIME
+from slicewise.slicing.intake import bounds_type
 from slicewise.spark.types import arrow_type, holds_map
 from slicewise.workload import Workload
 
@@ -105,7 +105,8 @@ class Source:
         if isinstance(type_, T.DateType):
             said = said.cast("timestamp")  # as Spark's own window() does
         at = said.cast("long") if isinstance(type_, _INTEGERS) else F.unix_micros(said)
-        return F.when(at.between(-LARGEST_TIME, LARGEST_TIME), at)
+        largest = largest_time(self.workload.unit)
+        return F.when(at.between(-largest, largest), at)
 
     def projected(self, *more: Column) -> DataFrame:
         """The input in our own names: event time, keys, and what the workload reads."""
@@ -156,15 +157,10 @@ def _check_told_apart(workload: Workload, frame: DataFrame, wanted: Sequence[str
 
 def _bounds_type(field: T.StructField, workload: Workload) -> pa.DataType:
     type_, name = field.dataType, workload.time
-    if isinstance(type_, (T.TimestampType, T.TimestampNTZType, T.DateType)):
-        if workload.time_measure == INTEGER:
-            raise DataError(
-                f"the time column {name!r} holds {type_.simpleString()}, but the windows are given in plain integers; "
-                "give them as durations, such as '10 seconds'"
-            )
-        return pa.timestamp("us") if isinstance(type_, T.TimestampNTZType) else pa.timestamp("us", "UTC")
-    if isinstance(type_, _INTEGERS):
-        return pa.int64() if workload.time_measure == INTEGER else pa.timestamp("us")
+    if isinstance(type_, (T.TimestampType, T.TimestampNTZType, T.DateType, *_INTEGERS)):
+        # A date is cast to a timestamp, as Spark's own window() does.
+        known = pa.timestamp("us", "UTC") if isinstance(type_, T.DateType) else arrow_type(type_, name)
+        return bounds_type(known, workload, type_.simpleString())
     raise DataError(
         f"the time column {name!r} must hold timestamps, dates or integers; got {type_.simpleString()}; cast it first: "
         f"df.withColumn({name!r}, F.to_timestamp({name!r}))"

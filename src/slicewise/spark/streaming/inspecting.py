@@ -39,6 +39,8 @@ class Inspection:
         The queries by name, as they were said.
     since
         For queries that were added later: the event time from which their results are complete.
+    timestamps, unit
+        Whether event times are points in time, and what their numbers count.
     """
 
     shards: int
@@ -55,6 +57,7 @@ class Inspection:
     queries: dict[str, str]
     since: dict[str, int]
     timestamps: bool
+    unit: str = "microseconds"
 
     def __str__(self) -> str:
         lines = [
@@ -73,7 +76,7 @@ class Inspection:
     def _instant(self, at: int | None, absent: str = "not set yet") -> str:
         if at is None:
             return absent
-        return format_instant(at) if self.timestamps else str(at)
+        return format_instant(at, self.unit) if self.timestamps else str(at)
 
 
 def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
@@ -127,5 +130,6 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
         queries=first["queries"],
         since=since,
         timestamps=first["timestamps"],
+        unit=first["unit"],
         **total,
     )

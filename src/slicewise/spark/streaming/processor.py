@@ -19,8 +19,10 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from slicewise.amounts import from_micros
 from slicewise.errors import OverflowInWindowError, StateError
 from slicewise.results import Results
+from slicewise.slicing.intake import watermark_limit
 from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.shard import Shard
 from slicewise.spark.output import Output
@@ -84,18 +86,20 @@ class ShardJob:
 
     def watermark(self, latest: int) -> int:
         """The engine's watermark when this is the latest event time."""
-        return latest + self.ahead if self.ahead else latest - self.workload.watermark
+        limit = watermark_limit(self.workload.unit) - 1
+        return min(max(latest + self.ahead if self.ahead else latest - self.workload.watermark, -limit), limit)
 
     def shown(self, watermark: int) -> int | None:
         """The user's watermark when this is the engine's; None before the first row."""
         if watermark <= -NEVER:
             return None
-        return watermark - self.ahead - self.workload.watermark if self.ahead else watermark
+        return max(watermark - self.ahead - self.workload.watermark, -NEVER) if self.ahead else watermark
 
     def said(self) -> dict[str, Any]:
         """What must not change between two runs, besides what the engine's own snapshot holds."""
         w = self.workload
-        return {"lateness": w.lateness, "emit": "changes" if self.ahead else "complete", "shards": self.shards}
+        emit = "changes" if self.ahead else "complete"
+        return {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards}
 
 
 class ShardProcessor(StatefulProcessor):
@@ -140,7 +144,8 @@ class ShardProcessor(StatefulProcessor):
         """Called by Spark when nothing has come for a while: the watermark follows the clock."""
         head, shard = self._load(key)
         now = timerValues.getCurrentProcessingTimeInMs()
-        clock = self.job.watermark(head["latest"] + 1000 * (now - head["arrived"]))
+        silent = from_micros(1000 * (now - head["arrived"]), self.job.workload.time_measure.unit)
+        clock = self.job.watermark(head["latest"] + silent)
         before = (shard._rows, shard._late_rows)
         results = _advance(shard, clock) if head["latest"] > -NEVER else Results()
         told = yield from self._finish(key, head, shard, results, before, 0, [])
@@ -223,7 +228,8 @@ class ShardProcessor(StatefulProcessor):
 def _take_rows(shard: Shard, job: ShardJob, tables: list[pa.Table]) -> Results:
     table = pa.concat_tables(tables)
     w = job.workload
-    rows: dict[str, Any] = {w.time: table.column(TIME).cast(job.time_type)}
+    times = table.column(TIME)
+    rows: dict[str, Any] = {w.time: times.cast(job.time_type) if w.unit is None else times}
     rows |= {name: table.column(key_name(i)) for i, name in enumerate(w.keys)}
     rows |= {name: table.column(value_name(i)) for i, name in enumerate(w.columns)}
     if ROW in table.column_names:
@@ -293,6 +299,7 @@ def _told(shard: Shard, snapshot: Mapping[str, Any], job: ShardJob) -> dict[str,
         "oldest": _oldest(snapshot),
         "since": {name: at for name, at in snapshot["since"].items() if at > -NEVER},
         "timestamps": pa.types.is_timestamp(job.time_type),
+        "unit": job.workload.time_measure.unit,
     }
 
 
@@ -319,7 +326,7 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
             f"the checkpoint was written with {was['shards']} shards, and this run has {now['shards']}; set "
             f"spark.sql.shuffle.partitions to {was['shards']} before run()"
         )
-    for name in ("lateness", "emit"):
+    for name in ("unit", "lateness", "emit"):
         if was[name] != now[name]:
             raise StateError(
                 f"the checkpoint belongs to another workload: its `{name}` is {was[name]!r}, this one's {now[name]!r}; "

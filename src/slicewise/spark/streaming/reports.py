@@ -24,6 +24,8 @@ __all__ = ["TOLD", "report_type", "reports", "results_in"]
 TOLD = T.StructType(
     [T.StructField(name, T.LongType()) for name in ("rows", "late", "bad", "keys", "slices", "watermark")]
 )
+#: What NumPy takes for a null among times.
+NOT_A_TIME = np.iinfo(np.int64).min
 #: How many results are in a report at most.
 MOST = 200_000
 
@@ -55,9 +57,9 @@ def results_in(received: DataFrame, output: Output) -> DataFrame:
 def _listed(array: pa.Array) -> Any:
     """An array as a value of a list column: as one of NumPy, where Arrow takes that without a look at its items."""
     type_ = array.type
-    if not array.null_count:
-        if pa.types.is_integer(type_) or pa.types.is_floating(type_):
-            return array.to_numpy()
-        if pa.types.is_timestamp(type_) and type_.unit == "us":
-            return array.cast(pa.int64()).to_numpy().view("M8[us]")
+    if pa.types.is_timestamp(type_) and type_.unit == "us":
+        # Not as Python's datetimes either: those end with the year 9999, and event times do not.
+        return array.cast(pa.int64()).fill_null(NOT_A_TIME).to_numpy(zero_copy_only=False).view("M8[us]")
+    if not array.null_count and (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+        return array.to_numpy()
     return np.fromiter(array.to_pylist(), object, len(array))

@@ -8,13 +8,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from slicewise.amounts import TIME as EVENT_TIME
 from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, Plan, plan_for
 from slicewise.slicing.snapshots import describe, fingerprint
-from slicewise.spark.output import Output, check_known_types
+from slicewise.spark.output import Output, check_known_types, micros
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
@@ -55,7 +54,7 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     told = [F.sum(f"told.{c}").alias(c) for c in TOLD.names if c != "watermark"]
     watermark = F.max("told.watermark")
     if pa.types.is_timestamp(source.time_type):
-        watermark = F.timestamp_micros(watermark)
+        watermark = F.timestamp_micros(micros(watermark, plan.schema.unit))
     reports = reports.observe(name, *told, watermark.alias("watermark"))
     return job.output.shown(results_in(reports, job.output))
 
@@ -90,7 +89,7 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
         output,
         ahead=reach + 1 if options.emit == "changes" else 0,
         width=1 << max((kept // CHUNKS).bit_length(), 1),
-        idle=_idle(options.idle, workload),
+        idle=_idle(options.idle, source),
         shards=partitions,
     )
 
@@ -101,16 +100,18 @@ def _reach(workload: Workload) -> int:
     for query in workload.queries:
         window = query.window
         amounts = [getattr(window, n, None) for n in ("length", "every", "gap")]
-        found += [int(a.size) for a in amounts if a is not None and a.measure.kind in ("time", "integer")]
+        found += [int(a.size) for a in amounts if a is not None and a.measure.is_event_time]
         if hasattr(window, "start") and hasattr(window, "end"):
             found.append(int(window.end) - int(window.start))
     return max(found)
 
 
-def _idle(said: str | None, workload: Workload) -> int | None:
+def _idle(said: str | None, source: Source) -> int | None:
     if said is None:
         return None
-    amount = to_amount(said, name="idle")
-    if amount.measure != EVENT_TIME or workload.time_measure != EVENT_TIME:
+    amount, workload = to_amount(said, name="idle"), source.workload
+    # Integers that nobody says the unit of go with no clock, also where windows only count rows.
+    plain = pa.types.is_integer(source.time_type) and not workload.needs_unit
+    if amount.measure.kind != "time" or workload.time_measure.kind != "time" or plain:
         raise QueryError(f"`idle` is a duration on the clock, and event time must be too; got {said!r}")
     return int(amount.size)

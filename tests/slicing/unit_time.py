@@ -1,0 +1,67 @@
+"""The same workload three times: in plain integers, in durations over an integer column with a unit, in timestamps.
+
+Random workloads are in *ticks*, small integers. A tick is one of the column's unit, or a thousand nanoseconds, because
+lengths are whole microseconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import slicewise as sw
+from slicewise.amounts import INTEGER, TIME, Amount, to_amount
+from slicewise.windows import Landmark, Window
+
+#: For each unit: how many of it a tick has, what a tick is in words, and how many microseconds that are.
+TICKS = {
+    "seconds": (1, "seconds", 1_000_000),
+    "milliseconds": (1, "ms", 1_000),
+    "microseconds": (1, "microseconds", 1),
+    "nanoseconds": (1_000, "us", 1),
+}
+
+Length = Callable[[int, str], Amount]
+
+
+def in_integers(workload: sw.Workload, unit: str) -> sw.Workload:
+    """A workload of ticks, in plain integers of the column."""
+    size, _, _ = TICKS[unit]
+    return _changed(workload, None, lambda n, name: Amount(n * size, INTEGER), lambda n: (n * size, INTEGER))
+
+
+def in_durations(workload: sw.Workload, unit: str) -> sw.Workload:
+    """A workload of ticks, its lengths in words and its instants in integers of a column that has this unit."""
+    size, word, _ = TICKS[unit]
+    return _changed(workload, unit, lambda n, name: to_amount(f"{n} {word}", name=name), lambda n: (n * size, INTEGER))
+
+
+def in_timestamps(workload: sw.Workload, unit: str) -> sw.Workload:
+    """A workload of ticks, its lengths in words and its instants in microseconds, over a column of timestamps."""
+    _, word, us = TICKS[unit]
+    return _changed(workload, None, lambda n, name: to_amount(f"{n} {word}", name=name), lambda n: (n * us, TIME))
+
+
+def _changed(
+    workload: sw.Workload, unit: str | None, length: Length, instant: Callable[[int], tuple[int, Any]]
+) -> sw.Workload:
+    waits = {n: length(getattr(workload, n), n) for n in ("watermark", "lateness") if getattr(workload, n)}
+    found = sw.Workload(workload.time, keys=workload.keys, order=workload.order, unit=unit, **waits)
+    for query in workload.queries:
+        found = found.query(query.name, _window(query.window, length, instant), **query.aggregates)
+    return found
+
+
+def _window(window: Window, length: Length, instant: Callable[[int], tuple[int, Any]]) -> Window:
+    changes: dict[str, Any] = {}
+    for name, value in ((f.name, getattr(window, f.name)) for f in dataclasses.fields(window)):
+        if isinstance(value, Amount) and value.measure == INTEGER:
+            changes[name] = length(value.size, name)
+        elif name == "offset" and value and window.measure == INTEGER:
+            changes[name] = length(value, name).size
+        elif name in ("since", "start", "end"):
+            changes[name], changes["on"] = instant(value)
+    if isinstance(window, Landmark) and changes["on"] == changes["every"].measure:
+        changes["on"] = None
+    return dataclasses.replace(window, **changes)
