@@ -75,7 +75,7 @@ class Result(NamedTuple):
     """One window's result for one key.
 
     ``start`` and ``end`` are in the query's own measure: event time as microseconds since the epoch (or as the integers
-    of an integer time column), positions for counts. A retraction has no values.
+    of an integer time column, in its own unit), positions for counts. A retraction has no values.
     """
 
     key: tuple[Any, ...]
