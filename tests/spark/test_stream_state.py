@@ -194,6 +194,7 @@ def test_silent_keys_cost_nothing_after_a_while(late, straggler):
     assert (stream.heads()[0]["counts"]["late"] > 0) == straggler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "workload",
     [

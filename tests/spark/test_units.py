@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
@@ -16,6 +16,7 @@ from slicewise.amounts import UNITS
 from slicewise.errors import DataError, QueryError
 from slicewise.plan.plan import largest_time
 from slicewise.testing import Oracle
+from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same
 from tests.slicing.strategies import mixed_workloads, workloads
 from tests.slicing.test_units import far_times, far_workloads, without_times
@@ -25,7 +26,7 @@ from tests.spark.stream_fake import FakeStream, Reference, Workers
 from tests.spark.stream_running import Folder
 from tests.spark.stream_strategies import micro_batches
 
-some = settings(max_examples=max(settings.default.max_examples // 6, 15))
+some = fewer(6, least=5)
 
 
 # -- streams, without a JVM
