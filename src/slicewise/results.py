@@ -5,6 +5,7 @@ A leaf: it knows columns, not how they were computed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -39,11 +40,15 @@ RESERVED = ("query", "window", "span", "change", "revision")
 OPEN_END = np.iinfo(np.int64).max
 
 
+_NUMPY_UNITS = {"seconds": "s", "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
+
+
 @dataclass(frozen=True)
 class WindowLabel:
     """Whose a result is, for messages: query, key and window.
 
-    ``time_type`` is that of event times, and None where the bounds are positions or units.
+    ``time_type`` is that of event times, and None where the bounds are positions or units; ``unit`` is what event times
+    count.
 
     >>> print(WindowLabel("q", {"k": "a"}, 0, 10_500_000, pa.timestamp("us", "UTC")))
     query 'q', key k='a', window [1970-01-01 00:00:00+00:00, 1970-01-01 00:00:10.500000+00:00)
@@ -56,6 +61,7 @@ class WindowLabel:
     start: int | float
     end: int | float | None
     time_type: pa.DataType | None
+    unit: str = "microseconds"
 
     def __str__(self) -> str:
         key = ", ".join(f"{name}={value!r}" for name, value in self.key.items())
@@ -67,8 +73,8 @@ class WindowLabel:
         if self.time_type is None or not pa.types.is_timestamp(self.time_type):
             return str(at)
         # NumPy knows years beyond 9999, which a window may reach.
-        shown = str(np.datetime64(int(at), "us")).replace("T", " ").removesuffix(".000000")
-        return shown + ("+00:00" if self.time_type.tz else "")
+        shown = str(np.array([int(at)], np.int64).view(f"M8[{_NUMPY_UNITS[self.unit]}]")[0]).replace("T", " ")
+        return re.sub(r"\.0+$", "", shown) + ("+00:00" if self.time_type.tz else "")
 
 
 class Result(NamedTuple):

@@ -127,6 +127,15 @@ def test_m4_reports_timestamps_where_windows_do(unit):
     }
 
 
+@pytest.mark.parametrize("unit", UNITS)
+def test_an_error_names_the_window_as_a_time(unit):
+    op = sw.Workload("t", unit=unit).query("q", sw.session("1 hour"), s=sw.sum("v")).operator()
+    op.process_batch({"t": [1_700_000_000 * UNITS[unit]] * 2, "v": [2**63 - 1, 1]})
+    with pytest.raises(sw.OverflowInWindowError) as caught:
+        op.close()
+    assert str(caught.value.label) == "query 'q', window [2023-11-14 22:13:20, 2023-11-14 23:13:20)"
+
+
 # -- what is said
 
 

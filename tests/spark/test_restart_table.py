@@ -102,6 +102,7 @@ CASES = {
     "lateness": Case("`lateness`", [STAYS, like(STAYS, lateness=11)], "its `lateness` is 10, this one's 11"),
     "emit": Case("`lateness`", [STAYS] * 2, "its `emit` is 'complete', this one's 'changes'", how={"emit": "changes"}),
     "time": Case("`lateness`", [STAYS, like(STAYS, time="j")], "its `time` is 't', this one's 'j'"),
+    "unit": Case("`lateness`", [STAYS, like(STAYS, unit="seconds")], "its `unit` is None, this one's 'seconds'"),
     "keys": Case("`lateness`", [STAYS, like(STAYS, keys=["j"])], "its `keys` is ['k'], this one's ['j']"),
     "order": Case("`lateness`", [STAYS, like(STAYS, order=["j"])], "its `order` is [], this one's ['j']"),
     "shards": Case("`spark.sql.shuffle", [STAYS] * 2, "written with 3 shards, and this run has 4", how={"shards": 4}),

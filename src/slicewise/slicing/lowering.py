@@ -61,7 +61,7 @@ class Asked:
         start, end = self.start[at].item(), self.end[at].item()
         time_type = None if self.by_position else schema.time_type
         name = self.plan.workload.queries[self.query_of(at)].name
-        return WindowLabel(name, key, start, None if end == OPEN_END else end, time_type)
+        return WindowLabel(name, key, start, None if end == OPEN_END else end, time_type, schema.unit)
 
 
 def _first_to_fail(monoid: Monoid, parts: Parts) -> int:
