@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, TIME, UNITS, Amount, Measure, in_unit, to_offset
 from slicewise.errors import QueryError, did_you_mean
@@ -267,7 +268,7 @@ class Workload:
         if column in RESERVED or column in self.keys:
             kind = "a reserved result column" if column in RESERVED else "a key column"
             raise QueryError(f"query {query!r}: {column!r} is {kind}; give the aggregate another name")
-        if aggregate.name != "count" and not aggregate.columns:
+        if not isinstance(aggregate, Count) and not aggregate.columns:
             raise QueryError(f"query {query!r}: {aggregate!r} needs a column, as in {aggregate.name}('v')")
 
     def _check_names(self, query: str, added: Iterable[Aggregate]) -> None:

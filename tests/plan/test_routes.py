@@ -10,7 +10,7 @@ import pytest
 import slicewise as sw
 from slicewise.errors import QueryError
 from slicewise.plan.measures import Gauge, Marks, Positions, Units, gauge_of, measures_of
-from slicewise.plan.routes import ROWS, SLICES, explain_routes, route_of
+from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, explain_routes, route_of
 from slicewise.plan.sql import UntranslatableError, condition_sql
 
 TYPES = {
@@ -86,6 +86,16 @@ def test_aggregates_that_only_python_computes_need_rows():
     by_text = route(sw.tumbling(sw.rows(100)), best=sw.max_by("v", "s"))
     assert by_text.choice == ROWS
     assert "goes by string, which the JVM cannot reverse" in by_text.reason
+
+
+@pytest.mark.parametrize("built_in", sorted(IN_THE_JVM, key=lambda cls: cls.name), ids=lambda cls: cls.name)
+def test_aggregates_go_by_their_class_and_not_by_their_name(built_in):
+    made = sw.aggregate(lift=lambda *v: -v[0], combine=max, identity=-100, name=built_in.name)
+    columns = ("v", "x") if built_in in (sw.max_by, sw.min_by) else ("v",)
+    for own in (made("v"), type("Own", (built_in,), {})(*columns)):
+        decision = route(sw.tumbling("1 second"), x=own)
+        assert (decision.choice, decision.reason) == (ROWS, f"{own!r} is computed in Python")
+        assert repr(own).startswith(f"user-defined {built_in.name}(")
 
 
 def test_windows_on_one_measure_stand_together():

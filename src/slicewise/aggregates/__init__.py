@@ -8,7 +8,7 @@ Every built-in aggregate is a class that is called with the name of a column, li
 from __future__ import annotations
 
 from slicewise.aggregates.arithmetic import Avg, Count, Sum
-from slicewise.aggregates.base import Aggregate, Monoid
+from slicewise.aggregates.base import BUILT_IN, Aggregate, Monoid
 from slicewise.aggregates.holistic import CollectList, CollectSet, Concat
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.multi import multi
@@ -75,12 +75,15 @@ median = Median
 percentile = Percentile
 m4 = M4
 
-AGGREGATES: dict[str, type[Aggregate]] = {
-    cls.name: cls
-    for cls in (
-        *(Count, Sum, Product, Avg, GeometricMean, StdDev, StdDevPop, Variance, VarPop),
-        *(Min, Max, Range, MaxCount, MinCount, MaxBy, MinBy, First, Last),
-        *(CollectList, CollectSet, Concat, Median, Percentile, M4),
-    )
-}
+BUILT_IN.update(
+    {
+        cls.name: cls
+        for cls in (
+            *(Count, Sum, Product, Avg, GeometricMean, StdDev, StdDevPop, Variance, VarPop),
+            *(Min, Max, Range, MaxCount, MinCount, MaxBy, MinBy, First, Last),
+            *(CollectList, CollectSet, Concat, Median, Percentile, M4),
+        )
+    }
+)
+AGGREGATES: dict[str, type[Aggregate]] = BUILT_IN
 """Every built-in aggregate by its public name."""

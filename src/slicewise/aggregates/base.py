@@ -25,6 +25,7 @@ from slicewise.columns import Column
 from slicewise.errors import AggregateError
 
 __all__ = [
+    "BUILT_IN",
     "Aggregate",
     "Monoid",
     "ObjectMonoid",
@@ -38,6 +39,11 @@ __all__ = [
 ]
 
 Parts = tuple[np.ndarray, ...]
+
+#: What single values are computed by. Who replaces any of it computes something else than the class it inherits from.
+_FUNCTIONS = ("lift", "combine", "lower", "invert", "identity", "skips_nulls", "result_type")
+#: Every built-in aggregate by its public name; filled by :mod:`slicewise.aggregates`.
+BUILT_IN: dict[str, type[Aggregate]] = {}
 
 
 def take_parts(parts: Parts, index: Any) -> Parts:
@@ -165,6 +171,16 @@ class Aggregate:
     skips_nulls: bool = True
     identity: Any = None
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        own = vars(cls)
+        if cls.__module__.startswith("slicewise.") or "bind" in own or not any(f in own for f in _FUNCTIONS):
+            return
+        # The arrays of a built-in aggregate know nothing of the functions that a subclass replaces, and only arrays
+        # carry event times.
+        cls.bind = Aggregate.bind  # type: ignore[method-assign]
+        cls.timed = own.get("timed", False)
+
     def __init__(self, *columns: str) -> None:
         self.columns: tuple[str, ...] = columns
 
@@ -196,9 +212,15 @@ class Aggregate:
         """What tells this aggregate from others of its class, besides its columns."""
         return ()
 
+    @property
+    def label(self) -> str:
+        """The name in plans and messages, and in saved state: there it must not be taken for a built-in aggregate's."""
+        taken = BUILT_IN.get(self.name, type(self)) is not type(self)
+        return f"user-defined {self.name}" if taken else self.name
+
     def __repr__(self) -> str:
         inside = ", ".join(repr(x) for x in (*self.columns, *self.parameters()))
-        return f"{self.name}({inside})"
+        return f"{self.label}({inside})"
 
     def __eq__(self, other: object) -> bool:
         return (

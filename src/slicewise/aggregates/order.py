@@ -315,7 +315,7 @@ class _ExtremeCount(OneColumn):
         need_orderable(self, types[0])
         if physical_dtype(types[0]).hasobject:
             return _ObjectExtreme(self, types)
-        return ExtremeCountMonoid(self, types, (Max() if self.name == "max_count" else Min()).bind(*types))
+        return ExtremeCountMonoid(self, types, (Max() if isinstance(self, MaxCount) else Min()).bind(*types))
 
 
 class MaxCount(_ExtremeCount):

@@ -53,7 +53,7 @@ class _ByPosition(OneColumn):
 
     def bind(self, *types: pa.DataType) -> Monoid:
         need_types(self, types, 1)
-        return PositionMonoid(self, types, last=self.name == "last")
+        return PositionMonoid(self, types, last=isinstance(self, Last))
 
 
 class First(_ByPosition):
@@ -123,7 +123,7 @@ class _By(Aggregate):
     def bind(self, *types: pa.DataType) -> Monoid:
         need_types(self, types, 2)
         need_orderable(self, types[1], 1)
-        return PeakMonoid(self, types, types[1], types[:1], largest=self.name == "max_by")
+        return PeakMonoid(self, types, types[1], types[:1], largest=isinstance(self, MaxBy))
 
 
 class MaxBy(_By):

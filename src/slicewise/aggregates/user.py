@@ -206,7 +206,7 @@ class UserAggregate(Aggregate):
         return (self.kind, self.commutative, self.invertible, self.columnar, str(self.result))
 
     def __repr__(self) -> str:
-        return f"{self.name}({', '.join(map(repr, self.columns))})"
+        return f"{self.label}({', '.join(map(repr, self.columns))})"
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -37,7 +37,9 @@ class AggregateTraits:
     def of(cls, aggregate: Aggregate) -> AggregateTraits:
         """The traits of an aggregate, under the name that messages call it."""
         a = aggregate
-        extreme = a.commutative and (is_selective(a) or isinstance(a, (Range, MaxCount, MinCount)))
+        # By the function and not by the class: a subclass may have replaced it.
+        of_extremes = type(a).combine in {cls.combine for cls in (Range, MaxCount, MinCount)}
+        extreme = a.commutative and (is_selective(a) or of_extremes)
         return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind, extreme)
 
 

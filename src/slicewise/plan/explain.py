@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, Amount
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
@@ -141,7 +142,7 @@ def _removal(c: Characteristics, aggregates: list[Aggregate]) -> Decision:
     for aggregate in aggregates:
         traits = AggregateTraits.of(aggregate)
         # Counts are exact; of other types one only knows when rows come.
-        exactness = (True, True) if aggregate.name == "count" else (True, False)
+        exactness = (True, True) if isinstance(aggregate, Count) else (True, False)
         for exact in exactness:
             decision = remove_tuples(traits, c, exact=exact)
             found.setdefault(decision.choice, decision)
@@ -193,7 +194,7 @@ def _store(aggregate: Aggregate, c: Characteristics) -> Decision:
     """The store, which depends on types that are not known yet where an inverse may or may not be exact."""
     traits = AggregateTraits.of(aggregate)
     exact, rounded = (choose_store(traits, c, exact=e) for e in (True, False))
-    if exact == rounded or aggregate.name == "count":
+    if exact == rounded or isinstance(aggregate, Count):
         return exact
     return Decision(
         f"{exact.choice} or {rounded.choice}",

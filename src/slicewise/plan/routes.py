@@ -7,6 +7,12 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from slicewise.aggregates import Aggregate
+from slicewise.aggregates.arithmetic import Avg, Count, Sum
+from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
+from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
+from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
+from slicewise.aggregates.visual import M4
 from slicewise.columns import physical_dtype
 from slicewise.errors import QueryError
 from slicewise.plan.characteristics import characteristics_of
@@ -30,10 +36,10 @@ __all__ = [
 
 SLICES, ROWS = "slices", "rows"
 
-#: The aggregates whose partials Spark's own functions compute.
-IN_THE_JVM = frozenset(
-    ("count", "sum", "avg", "product", "geometric_mean", "stddev", "stddev_pop", "variance", "var_pop", "min", "max")
-    + ("range_", "min_count", "max_count", "first", "last", "min_by", "max_by", "m4")
+#: The aggregates whose partials Spark's own functions compute. By class: a user's own may be called the same.
+IN_THE_JVM: frozenset[type[Aggregate]] = frozenset(
+    (Count, Sum, Avg, Product, GeometricMean, StdDev, StdDevPop, Variance, VarPop, Min, Max)
+    + (Range, MinCount, MaxCount, First, Last, MinBy, MaxBy, M4)
 )
 
 #: Slices of fewer rows than this are hardly fewer than the rows themselves.
@@ -51,9 +57,9 @@ def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> De
     if not sliced:
         return Decision(ROWS, sliced.reason)
     for aggregate in query.aggregates.values():
-        if aggregate.name not in IN_THE_JVM:
+        if type(aggregate) not in IN_THE_JVM:
             return Decision(ROWS, f"{aggregate!r} is computed in Python")
-        if types is not None and aggregate.name == "max_by" and not can_turn_around(types[aggregate.columns[1]]):
+        if types is not None and type(aggregate) is MaxBy and not can_turn_around(types[aggregate.columns[1]]):
             return Decision(ROWS, f"{aggregate!r} goes by {types[aggregate.columns[1]]}, which the JVM cannot reverse")
     return Decision(SLICES, sliced.reason)
 

@@ -201,7 +201,9 @@ def is_selective(aggregate: Aggregate) -> bool:
     >>> is_selective(Max()), is_selective(count())
     (True, False)
     """
-    return getattr(aggregate, "selective", isinstance(aggregate, (Max, Min, First, Last, MaxBy, MinBy)))
+    # By the function and not by the class: a subclass may have replaced it.
+    chooses = {cls.combine for cls in (Max, Min, First, Last, MaxBy, MinBy)}
+    return getattr(aggregate, "selective", type(aggregate).combine in chooses)
 
 
 def need_subtraction(algorithm: str, aggregate: Aggregate, instead: str) -> None:
