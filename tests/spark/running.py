@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 
@@ -9,6 +10,22 @@ import pyarrow as pa
 
 from slicewise.plan.plan import VALUES
 from slicewise.slicing.operator import Operator
+
+
+@contextlib.contextmanager
+def setting(spark, name, value):
+    """A session with another setting for a while."""
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+def ansi(spark, on):
+    """A session in ANSI mode, or not."""
+    return setting(spark, "spark.sql.ansi.enabled", str(on).lower())
 
 
 def same(a, b):

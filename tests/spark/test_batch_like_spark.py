@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from functools import reduce
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import slicewise as sw
 from tests.spark import data
+from tests.spark.running import setting
 from tests.spark.spark_own import assert_equal, grouped, over_rows, session, sliding, tumbling
 
 WINDOWS = {
@@ -105,16 +104,6 @@ def assert_as_spark(frame, keys, windows, aggregates, order=("u",)):
     functions = {n: make() for n, (_, make) in aggregates.items()}
     expected = grouped(frame, keys, {n: w for n, (_, w) in windows.items()}, functions)
     return assert_equal(found, expected, [*keys, "query", "window"])
-
-
-@contextlib.contextmanager
-def setting(spark, name, value):
-    before = spark.conf.get(name)
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
 
 
 @pytest.fixture(scope="module")
@@ -310,12 +299,3 @@ def test_totals_leave_64_bits_on_the_way_and_come_back(rows):
     functions = {n: make() for n, (_, make) in aggregates.items()}
     expected = grouped(frame, ["k"], {n: w()[1] for n, w in windows.items()}, functions)
     assert_equal(found.where("query <> 'part'"), expected, ["k", "query", "window"])
-
-
-def test_a_window_whose_total_does_not_fit_fails_as_spark_does(rows):
-    frame = rows.withColumn("b", F.lit(2**62))
-    workload = sw.Workload("ts").query("q", sw.sliding("20 seconds", every="10 seconds"), total=sw.sum("b"))
-    with pytest.raises(PySparkException, match="`sum` of column 'b' does not fit in a 64-bit integer"):
-        workload.run(frame).toArrow()
-    with pytest.raises(PySparkException, match="ARITHMETIC_OVERFLOW"):
-        sw.Workload("ts").query("q", sw.tumbling("20 seconds"), total=sw.sum("b")).run(frame).toArrow()

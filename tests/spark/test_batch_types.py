@@ -119,6 +119,13 @@ def test_rows_without_a_time_are_given_back(spark):
     ]
 
 
+def test_a_date_further_away_than_timestamps_is_no_event_time(spark):
+    frame = spark.createDataFrame([(0,), (2**31 - 1,), (-(2**31),)], "n int")
+    frame = frame.select(F.date_from_unix_date("n").alias("day"))
+    (row,) = sw.Workload("day").query("q", sw.tumbling("1 day"), n=sw.count()).run(frame).select("n").collect()
+    assert row.n == 1
+
+
 # Keys
 
 NAN = math.nan

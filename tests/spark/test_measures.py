@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import decimal
+import re
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
@@ -21,7 +23,7 @@ from slicewise.slicing.operator import Operator
 from slicewise.slicing.slices import Slices
 from slicewise.slicing.vectors import find_windows
 from slicewise.testing.ticks import windows_with
-from tests.spark.running import rows_of, same
+from tests.spark.running import ansi, rows_of, same
 
 KEYS = ["my key"]
 BASE = sw.Workload(time="ts", keys=KEYS)
@@ -104,8 +106,12 @@ NUMBERS = {"n": sw.count(), "total": sw.sum("v"), "mean": sw.avg("x"), "most": s
 PICKS = {"opening": sw.first("s"), "closing": sw.last("v"), "best": sw.max_by("s", "x"), "worst": sw.min_by("v", "x")}
 
 
-@pytest.mark.parametrize("aggregates", [NUMBERS, PICKS], ids=["numbers", "picks"])
-def test_all_measures_in_one_workload_are_as_in_process(spark, aggregates):
+@pytest.mark.parametrize(
+    ("aggregates", "on"),
+    [(NUMBERS, True), (NUMBERS, False), (PICKS, True)],
+    ids=["numbers", "numbers, not ANSI", "picks"],
+)
+def test_all_measures_in_one_workload_are_as_in_process(spark, aggregates, on):
     workload = (
         BASE.query("trend", sw.sliding("2 seconds", every="300 milliseconds"), **aggregates)
         .query("since", sw.landmark(every="5 seconds", since="1970-01-01 00:00:01"), **aggregates)
@@ -116,7 +122,8 @@ def test_all_measures_in_one_workload_are_as_in_process(spark, aggregates):
         .query("starts", sw.punctuated("s = 'start' and v > 3"), **aggregates)
         .query("flags", sw.punctuated("flag"), **aggregates)
     )
-    check(spark, workload, table())
+    with ansi(spark, on):
+        check(spark, workload, table())
 
 
 def test_slides_that_divide_the_length_and_slides_that_do_not(spark):
@@ -243,7 +250,8 @@ CONDITIONS = [
 ]
 
 
-def test_conditions_mean_the_same_in_the_jvm(spark):
+@pytest.mark.parametrize("on", [True, False], ids=["ANSI", "not ANSI"])
+def test_conditions_mean_the_same_in_the_jvm(spark, on):
     data = table(600, seed=6)
     r = np.random.default_rng(7)
     big = r.choice([-(2**63), -7, 0, 7, 2**53 + 1, 2**63 - 1], len(data))
@@ -253,7 +261,8 @@ def test_conditions_mean_the_same_in_the_jvm(spark):
         data = data.append_column(name, values)
     types = dict(zip(data.column_names, data.schema.types, strict=True))
     asked = [F.expr(condition_sql(c, types, lambda n: f"`{n}`")).alias(f"c{i}") for i, c in enumerate(CONDITIONS)]
-    found = spark.createDataFrame(data).select(*asked).toArrow()
+    with ansi(spark, on):
+        found = spark.createDataFrame(data).select(*asked).toArrow()
     columns = {name: Column.of(data.column(name)) for name in data.column_names}
     for i, said in enumerate(CONDITIONS):
         expected = Condition.of(said).mask(columns, len(data))
@@ -294,6 +303,15 @@ def test_units_that_go_backwards_are_refused(spark, type_, values, said):
     with pytest.raises(Exception, match="the measure") as raised:
         workload.run(frame_of(spark, type_, values)).collect()
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["ANSI", "not ANSI"])
+def test_units_further_away_than_slides_are_numbered_are_refused(spark, on):
+    # A number of slides beyond 64 bits would fail in ANSI mode, and wrap around without.
+    workload = sw.Workload(time="t", keys=["k"]).query("q", sw.tumbling(sw.units(0.5, "km")), n=sw.count())
+    message = "the measure 'km' must be a finite number that 64 bits hold; key a has 1.0E19 at time 1"
+    with ansi(spark, on), pytest.raises(PySparkException, match=re.escape(message)):
+        workload.run(frame_of(spark, "double", [1.0, 1e19])).collect()
 
 
 NODES = ("Exchange", "Sort", "Window", "MapInArrow")

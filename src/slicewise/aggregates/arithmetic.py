@@ -24,7 +24,7 @@ from slicewise.aggregates.checks import (
 from slicewise.columns import Column
 from slicewise.errors import OverflowInWindowError
 
-__all__ = ["Avg", "Count", "Sum"]
+__all__ = ["Avg", "Count", "Sum", "overflow_text"]
 
 # Python's default context rounds decimals to 28 digits; Spark's have up to 38 and are summed exactly.
 _EXACT = decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP)
@@ -267,10 +267,16 @@ def _check_digits(aggregate: Aggregate, unscaled: np.ndarray, type_: pa.DataType
 
 
 def _overflow(aggregate: Aggregate, value: Any, type_: str) -> OverflowInWindowError:
+    before, after = overflow_text(aggregate, type_)
+    return OverflowInWindowError(f"{before}{value}{after}")
+
+
+def overflow_text(aggregate: Aggregate, type_: str) -> tuple[str, str]:
+    """What is said of a window whose total does not fit, before and after the total itself."""
     of = f" of column {aggregate.columns[0]!r}" if aggregate.columns else ""
-    return OverflowInWindowError(
-        f"`{aggregate.name}`{of} does not fit in {type_}: a window gives {value}; cast the column to a wider type, "
-        "such as a decimal with fewer decimals or double"
+    return (
+        f"`{aggregate.name}`{of} does not fit in {type_}: a window gives ",
+        "; cast the column to a wider type, such as a decimal with fewer decimals or double",
     )
 
 

@@ -21,8 +21,9 @@ from slicewise.spark.composing import Composer
 from slicewise.spark.measures import measure_rows, partials_by_position
 from slicewise.spark.ordering import in_order
 from slicewise.spark.output import Output, check_known_types, describe, instant
-from slicewise.spark.partials import Shelf, partials_of, plain_function
+from slicewise.spark.partials import partials_of, whole_window
 from slicewise.spark.rows import KEY, RowRunner
+from slicewise.spark.shelf import Shelf
 from slicewise.spark.source import TIME, Source, column
 from slicewise.windows import Sliding
 from slicewise.workload import Workload
@@ -79,7 +80,7 @@ def _by_slices(source: Source, shuffle: str) -> DataFrame:
     if plan.windows or plan.gaps:
         rows, cells = rows.withColumn(CELL, cell_of(F.col(TIME), edges)), [CELL]
     if is_one_tumbling(workload):
-        functions = [plain_function(a, source) for a in workload.queries[0].aggregates.values()]
+        functions = [whole_window(a, source) for a in workload.queries[0].aggregates.values()]
         if all(f is not None for f in functions):
             return _one_tumbling(source, rows, functions, plan.schema)  # type: ignore[arg-type]
     shelf, measured, partials = Shelf(), None, partial(partials_of, source=source)
@@ -89,7 +90,7 @@ def _by_slices(source: Source, shuffle: str) -> DataFrame:
         cells, partials = cells + more, partial(partials_by_position, source=numbered)
     first = last = CELL
     if measures or plan.gaps or len(edges.points):
-        first, last = (shelf.column(n, f(TIME)) for n, f in (("first", F.min), ("last", F.max)))
+        first, last = (shelf.column((n,), f(TIME)) for n, f in (("first", F.min), ("last", F.max)))
     readers = tuple(partials(monoid, shelf=shelf) for monoid in plan.monoids)
     # Measured rows were brought together by key to be sorted, and their slices stay where they are.
     together = measured is not None

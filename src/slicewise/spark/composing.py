@@ -22,7 +22,7 @@ from slicewise.slicing.slices import Slices
 from slicewise.slicing.vectors import Composition
 from slicewise.spark.measures import Measured
 from slicewise.spark.output import Output
-from slicewise.spark.partials import Reader
+from slicewise.spark.shelf import Reader
 from slicewise.spark.source import key_name
 
 __all__ = ["Composer", "Numbers", "number_keys", "sent", "tables_of"]

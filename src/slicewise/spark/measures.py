@@ -18,6 +18,7 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from slicewise.aggregates.base import Monoid, Parts
+from slicewise.aggregates.picks import First, Last
 from slicewise.columns import Column as Values
 from slicewise.plan.measures import LARGEST, LONG_DIGITS, Marks, Measure, Positions, Units
 from slicewise.plan.plan import Plan
@@ -26,7 +27,8 @@ from slicewise.slicing.edges import Edges
 from slicewise.slicing.periodic import PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.ordering import in_order
-from slicewise.spark.partials import Reader, Shelf, partials_of
+from slicewise.spark.partials import partials_of
+from slicewise.spark.shelf import Reader, Shelf
 from slicewise.spark.source import TIME, Source, value_name
 from slicewise.windows import Sliding
 
@@ -73,10 +75,10 @@ def measure_rows(
     cells |= {f"{name}s": F.sum(name).over(so_far) for name in turned}
     rows = rows.withColumns(cells)
     measured = Measured(
-        shelf.column("position", F.min(POSITION)),
-        shelf.column("rows", F.count(F.lit(1))),
+        shelf.column(("position",), F.min(POSITION)),
+        shelf.column(("rows",), F.count(F.lit(1))),
         tuple(measures),
-        tuple(shelf.column(f"measure {i}", F.min(_value(m, f"m{i}"))) for i, m in enumerate(measures)),
+        tuple(shelf.column(("measure", str(i)), F.min(_value(m, f"m{i}"))) for i, m in enumerate(measures)),
     )
     fields = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
     fields |= {"ties": (POSITION,), "types": {**source.types, POSITION: pa.int64()}}
@@ -86,13 +88,13 @@ def measure_rows(
 def partials_by_position(monoid: Monoid, source: NumberedSource, shelf: Shelf) -> Reader:
     """As :func:`partials_of`; but where `order` columns decide, the first and the last of numbered rows are found
     without comparing whole rows."""
-    kind = monoid.aggregate.name
-    if kind not in ("first", "last") or not source.workload.order:
+    kind = type(monoid.aggregate)
+    if kind not in (First, Last) or not source.workload.order:
         return partials_of(monoid, source, shelf)
     (name,) = monoid.aggregate.columns
-    pick, end = (F.min_by, F.min) if kind == "first" else (F.max_by, F.max)
-    value = shelf.column(f"{kind} {name}", pick(source.inside(name), F.col(POSITION)))
-    return partial(_read_pick, shelf.column(kind, end(TIME)), value)
+    label, pick, end = ("first", F.min_by, F.min) if kind is First else ("last", F.max_by, F.max)
+    value = shelf.column((label, name), pick(source.inside(name), F.col(POSITION)))
+    return partial(_read_pick, shelf.column((label,), end(TIME)), value)
 
 
 def _read_pick(time: str, value: str, columns: Mapping[str, pa.Array]) -> Parts:
@@ -139,7 +141,7 @@ def _cell(measure: Measure, name: str, source: Source) -> Column:
         finite = value.between(-LARGEST, LARGEST)
     else:
         cell = _double_cell(value, measure.windows)
-        finite = ~F.isnan(value) & (F.abs(value) != F.lit(float("inf")))
+        finite = F.abs(value) <= F.lit(_furthest(measure.windows))  # NaN is larger
     wrong = F.when(~finite, _refusal(measure, source, "must be a finite number that 64 bits hold", value))
     highest = F.col(f"r{name}")
     wrong = wrong.when(highest > value, _refusal(measure, source, "must not go backwards", value, highest))
@@ -150,6 +152,11 @@ def _double_cell(value: Column, windows: Sequence[Sliding]) -> Column:
     """A number that grows with every bound passed: the begins and the ends of windows, all counted together."""
     bounds = {(w.every.size, w.offset, length): None for w in windows for length in (0, w.length.size)}
     return reduce(Column.__add__, [_last_tick(value, *bound) for bound in bounds])
+
+
+def _furthest(windows: Sequence[Sliding]) -> float:
+    """How far from 0 the slides of all windows have numbers that a double holds exactly, and so 64 bits."""
+    return min(float(2**53 * w.every.size - abs(w.offset) - w.length.size) for w in windows)
 
 
 def _last_tick(value: Column, step: float, offset: float, length: float) -> Column:

@@ -7,8 +7,7 @@ and sent once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,118 +17,81 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F
 
 from slicewise.aggregates import exact
+from slicewise.aggregates.arithmetic import Avg, Count, Sum
 from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
+from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
+from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
+from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
+from slicewise.aggregates.visual import M4
 from slicewise.columns import Column
 from slicewise.spark.ordering import comparable, tie_breakers
+from slicewise.spark.shelf import Columns, Label, Reader, Shelf, count_of, values_of
 from slicewise.spark.source import TIME, Source
-from slicewise.spark.types import holds_map, read
+from slicewise.spark.totals import totals, whole_avg, whole_sum
+from slicewise.spark.types import holds_map
 
-__all__ = ["Reader", "Shelf", "partials_of", "plain_function"]
+__all__ = ["PARTIALS", "partials_of", "whole_window"]
 
-#: The columns of some slices, by the names that the shelf gave them.
-Columns = Mapping[str, pa.Array]
-Reader = Callable[[Columns], Parts]
-
-
-@dataclass
-class Shelf:
-    """The columns that the JVM computes per slice: each expression once, however many aggregates ask for it."""
-
-    expressions: dict[str, Expression] = field(default_factory=dict)
-    #: Computed from the others, and those of the others that are needed for nothing else.
-    after: dict[str, Expression] = field(default_factory=dict)
-    hidden: set[str] = field(default_factory=set)
-    _names: dict[str, str] = field(default_factory=dict)
-
-    def column(self, label: str, expression: Expression) -> str:
-        """The name of a column that holds this aggregate expression; ``label`` says what it is."""
-        return self._put(label, expression, self.expressions)
-
-    def derived(self, label: str, expression: Expression) -> str:
-        """The name of a column that is computed from those of the slice."""
-        return self._put(label, expression, self.after)
-
-    def _put(self, label: str, expression: Expression, where: dict[str, Expression]) -> str:
-        name = self._names.setdefault(label, f"p{len(self._names)}")
-        where.setdefault(name, expression)
-        return name
-
-    @property
-    def sent(self) -> list[str]:
-        """The columns that go to the composer."""
-        return [n for n in (*self.expressions, *self.after) if n not in self.hidden]
+#: ``F.min`` or ``F.max``.
+_Function = Callable[[Expression], Expression]
 
 
 def partials_of(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     """Put on the shelf what the JVM must compute for an aggregate; the reader turns it into parts."""
-    return _KINDS[monoid.aggregate.name](monoid, source, shelf)
+    return PARTIALS[type(monoid.aggregate)](monoid, source, shelf)
 
 
-def plain_function(aggregate: Aggregate, source: Source) -> Expression | None:
-    """Spark's own function for a whole window, where that is all there is to do."""
-    if aggregate.name == "count" and not aggregate.columns:
-        return F.count(F.lit(1))
-    function = _PLAIN.get(aggregate.name)
-    return None if function is None else function(source.inside(aggregate.columns[0]))
+def whole_window(aggregate: Aggregate, source: Source) -> Expression | None:
+    """What the JVM computes for a whole window, where that is all there is to do; else None."""
+    function = _WHOLE.get(type(aggregate))
+    return None if function is None else function(aggregate, source)
 
 
-_PLAIN: dict[str, Callable[[Expression], Expression]] = {
-    "count": F.count,
-    "sum": F.sum,
-    "avg": F.avg,
-    "min": F.min,
-    "max": F.max,
-    "product": F.product,
-    "stddev": F.stddev,
-    "stddev_pop": F.stddev_pop,
-    "variance": F.variance,
-    "var_pop": F.var_pop,
+def _by_spark(function: Callable[[Expression], Expression]) -> Callable[[Aggregate, Source], Expression]:
+    """Spark's own function of the aggregate's column, or of its rows where it has none."""
+
+    def compute(aggregate: Aggregate, source: Source) -> Expression:
+        return function(source.inside(aggregate.columns[0]) if aggregate.columns else F.lit(1))
+
+    return compute
+
+
+_WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source], Expression | None]] = {
+    Count: _by_spark(F.count),
+    Sum: whole_sum,
+    Avg: whole_avg,
+    Min: _by_spark(F.min),
+    Max: _by_spark(F.max),
+    Product: _by_spark(F.product),
+    StdDev: _by_spark(F.stddev),
+    StdDevPop: _by_spark(F.stddev_pop),
+    Variance: _by_spark(F.variance),
+    VarPop: _by_spark(F.var_pop),
 }
 
 
 # What the JVM computes
 
 
-def _count_of(name: str | None, source: Source, shelf: Shelf) -> str:
-    """How many values of a column are not null; of one that never is, how many rows."""
-    if name is None or name not in source.nullable:
-        return shelf.column("rows", F.count(F.lit(1)))
-    return shelf.column(f"count {name}", F.count(source.inside(name)))
-
-
 def _counts(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     columns = monoid.aggregate.columns
-    return partial(_read_numbers, [_count_of(columns[0] if columns else None, source, shelf)])
-
-
-def _totals(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
-    name, type_ = monoid.aggregate.columns[0], monoid.types[0]
-    value, n = source.inside(name), _count_of(monoid.aggregate.columns[0], source, shelf)
-    if pa.types.is_int64(type_):
-        # A total may leave 64 bits where Spark would fail: the halves of the numbers are summed apart.
-        high = shelf.column(f"high {name}", F.sum(F.shiftright(value, 32)))
-        low = shelf.column(f"low {name}", F.sum(value.bitwiseAND(F.lit(0xFFFFFFFF))))
-        return partial(_read_halves, high, low, n)
-    total = shelf.column(f"sum {name}", F.sum(value))
-    if pa.types.is_decimal(type_):
-        return partial(_read_decimal_totals, total, n)
-    return partial(_read_numbers, [total, n])
+    return partial(_read_numbers, [count_of(columns[0] if columns else None, source, shelf)])
 
 
 def _products(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name = monoid.aggregate.columns[0]
-    product = shelf.column(f"product {name}", F.product(source.inside(name)))
-    return partial(_read_filled, [product, _count_of(name, source, shelf)], monoid.identity)
+    product = shelf.column(("product", name), F.product(source.inside(name)))
+    return partial(_read_filled, [product, count_of(name, source, shelf)], monoid.identity)
 
 
 def _logarithms(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name = monoid.aggregate.columns[0]
     value = source.inside(name).cast("double")
     names = [
-        shelf.column(f"logarithms {name}", F.sum(F.when(value > 0, F.ln(value)))),
-        _count_of(name, source, shelf),
-        shelf.column(f"zeros {name}", F.count_if(value == 0)),
-        shelf.column(f"negatives {name}", F.count_if(value < 0)),
+        shelf.column(("logarithms", name), F.sum(F.when(value > 0, F.ln(value)))),
+        count_of(name, source, shelf),
+        shelf.column(("zeros", name), F.count_if(value == 0)),
+        shelf.column(("negatives", name), F.count_if(value < 0)),
     ]
     return partial(_read_numbers, names)
 
@@ -138,56 +100,54 @@ def _moments(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name = monoid.aggregate.columns[0]
     value = source.inside(name).cast("double")
     names = [
-        _count_of(name, source, shelf),
-        shelf.column(f"mean {name}", F.avg(value)),
-        shelf.column(f"spread {name}", F.var_pop(value)),
+        count_of(name, source, shelf),
+        shelf.column(("mean", name), F.avg(value)),
+        shelf.column(("spread", name), F.var_pop(value)),
     ]
     return partial(_read_moments, names)
 
 
-def _extreme(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
-    name, kind = monoid.aggregate.columns[0], monoid.aggregate.name
-    found = _extreme_of(kind, name, source, shelf)
+def _extreme(function: _Function, monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+    found = _extreme_of(function, monoid.aggregate.columns[0], source, shelf)
     if isinstance(monoid, ObjectMonoid):
         return partial(_read_objects, found, monoid.types[0])
     return partial(_read_extreme, found, monoid.types[0], monoid.identity[0])
 
 
-def _extreme_of(kind: str, name: str, source: Source, shelf: Shelf) -> str:
-    return shelf.column(f"{kind} {name}", (F.max if kind == "max" else F.min)(source.inside(name)))
+def _extreme_of(function: _Function, name: str, source: Source, shelf: Shelf) -> str:
+    return shelf.column((function.__name__, name), function(source.inside(name)))
 
 
 def _range(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name, type_ = monoid.aggregate.columns[0], monoid.types[0]
-    low, high = (_extreme_of(kind, name, source, shelf) for kind in ("min", "max"))
+    low, high = (_extreme_of(function, name, source, shelf) for function in (F.min, F.max))
     if isinstance(monoid, ObjectMonoid):
         return partial(_read_pairs, low, high, type_, None)
     return partial(_read_range, low, high, type_, monoid.identity)
 
 
-def _extreme_count(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
-    name, kind = monoid.aggregate.columns[0], monoid.aggregate.name.removesuffix("_count")
-    top = _extreme_of(kind, name, source, shelf)
-    every = shelf.column(f"list {name}", F.collect_list(source.inside(name)))
+def _extreme_count(function: _Function, monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+    name = monoid.aggregate.columns[0]
+    top = _extreme_of(function, name, source, shelf)
+    every = shelf.column(("list", name), F.collect_list(source.inside(name)))
     shelf.hidden.add(every)
     held = F.size(F.filter(F.col(every), lambda x: x.eqNullSafe(F.col(top)))).cast("long")
-    count = shelf.derived(f"{kind} count {name}", held)
+    count = shelf.derived((f"{function.__name__} count", name), held)
     if isinstance(monoid, ObjectMonoid):
         return partial(_read_pairs, top, count, monoid.types[0], (None, 0))
     return partial(_read_extreme_count, top, count, monoid.types[0], monoid.identity[0])
 
 
-def _position(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
-    name, last = monoid.aggregate.columns[0], monoid.aggregate.name == "last"
+def _position(monoid: Monoid, source: Source, shelf: Shelf, *, last: bool) -> Reader:
+    name = monoid.aggregate.columns[0]
     picked = _outermost(_in_order(source, name), monoid.types[0], last=last)
-    time, value = _fields(shelf, f"{monoid.aggregate.name} {name}", picked, ["t", "v"])
+    time, value = _fields(shelf, ("last" if last else "first", name), picked, ["t", "v"])
     return partial(_read_position, time, value, monoid.types[0], None)
 
 
-def _by(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+def _by(monoid: Monoid, source: Source, shelf: Shelf, *, largest: bool) -> Reader:
     name, by = monoid.aggregate.columns
     value, measured = _plain(source, name), source.inside(by)
-    largest = monoid.aggregate.name == "max_by"
     place = [
         *(_reversed(measured, monoid.types[1]) if largest else [measured]),
         F.col(TIME).alias("t"),
@@ -195,7 +155,7 @@ def _by(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     ]
     row = F.when(measured.isNotNull(), F.struct(*place, value.alias("v"), measured.alias("by")))
     picked = _outermost(row, monoid.types[0], last=False)
-    found, time, picked_value = _fields(shelf, f"{monoid.aggregate.name} {name} {by}", picked, ["by", "t", "v"])
+    found, time, picked_value = _fields(shelf, ("max by" if largest else "min by", name, by), picked, ["by", "t", "v"])
     return partial(_read_peak, found, time, picked_value, monoid.types[1], monoid.types[0])
 
 
@@ -203,12 +163,12 @@ def _m4(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     name, type_ = monoid.aggregate.columns[0], monoid.types[0]
     value, t = source.inside(name), F.col(TIME)
     row = F.when(value.isNotNull(), _in_order(source, name))
-    first = _fields(shelf, f"m4 first {name}", F.min(row), ["t", "v"])
-    last = _fields(shelf, f"m4 last {name}", F.max(row), ["t", "v"])
+    first = _fields(shelf, ("m4 first", name), F.min(row), ["t", "v"])
+    last = _fields(shelf, ("m4 last", name), F.max(row), ["t", "v"])
     low = F.min(F.when(value.isNotNull(), F.struct(value.alias("by"), t.alias("t"))))
     # The largest value at the earliest time: bitwise not turns the order of times around.
     high = F.max(F.when(value.isNotNull(), F.struct(value.alias("by"), F.bitwise_not(t).alias("t"))))
-    lows, highs = (_fields(shelf, f"m4 {k} {name}", e, ["by", "t"]) for k, e in (("min", low), ("max", high)))
+    lows, highs = (_fields(shelf, (f"m4 {k}", name), e, ["by", "t"]) for k, e in (("min", low), ("max", high)))
     return partial(_read_m4, first, last, lows, highs, type_)
 
 
@@ -235,11 +195,11 @@ def _outermost(row: Expression, type_: pa.DataType, *, last: bool) -> Expression
     return (F.max if last else F.min)(row)
 
 
-def _fields(shelf: Shelf, label: str, expression: Expression, names: list[str]) -> list[str]:
+def _fields(shelf: Shelf, label: Label, expression: Expression, names: list[str]) -> list[str]:
     """The named fields of a row that was picked, each as a column of its own."""
     row = shelf.column(label, expression)
     shelf.hidden.add(row)
-    return [shelf.derived(f"{label}.{name}", F.col(row)[name]) for name in names]
+    return [shelf.derived((*label, name), F.col(row)[name]) for name in names]
 
 
 def _reversed(value: Expression, type_: pa.DataType) -> list[Expression]:
@@ -248,8 +208,11 @@ def _reversed(value: Expression, type_: pa.DataType) -> list[Expression]:
     if t.is_floating(type_):
         # NaN is the largest of all and stays so when it is negated.
         return [~F.isnan(value), -value]
-    if t.is_decimal(type_) or t.is_duration(type_):
+    if t.is_decimal(type_):
         return [-value]
+    if t.is_duration(type_):
+        # As bitwise not: -1 less the value. The shortest of all durations has no negative.
+        return [F.expr("INTERVAL '-0.000001' SECOND") - value]
     if t.is_boolean(type_):
         return [~value]
     if t.is_timestamp(type_):
@@ -259,66 +222,55 @@ def _reversed(value: Expression, type_: pa.DataType) -> list[Expression]:
     return [F.bitwise_not(value)]
 
 
-_KINDS: dict[str, Callable[[Monoid, Source, Shelf], Reader]] = {
-    "count": _counts,
-    "sum": _totals,
-    "avg": _totals,
-    "product": _products,
-    "geometric_mean": _logarithms,
-    "stddev": _moments,
-    "stddev_pop": _moments,
-    "variance": _moments,
-    "var_pop": _moments,
-    "min": _extreme,
-    "max": _extreme,
-    "range_": _range,
-    "min_count": _extreme_count,
-    "max_count": _extreme_count,
-    "first": _position,
-    "last": _position,
-    "min_by": _by,
-    "max_by": _by,
-    "m4": _m4,
+#: How the partials of each aggregate are computed: the classes that :data:`slicewise.plan.routes.IN_THE_JVM` names.
+PARTIALS: dict[type[Aggregate], Callable[[Monoid, Source, Shelf], Reader]] = {
+    Count: _counts,
+    Sum: totals,
+    Avg: totals,
+    Product: _products,
+    GeometricMean: _logarithms,
+    StdDev: _moments,
+    StdDevPop: _moments,
+    Variance: _moments,
+    VarPop: _moments,
+    Min: partial(_extreme, F.min),
+    Max: partial(_extreme, F.max),
+    Range: _range,
+    MinCount: partial(_extreme_count, F.min),
+    MaxCount: partial(_extreme_count, F.max),
+    First: partial(_position, last=False),
+    Last: partial(_position, last=True),
+    MinBy: partial(_by, largest=False),
+    MaxBy: partial(_by, largest=True),
+    M4: _m4,
 }
 
 
 # How it comes back
 
 
-def _values(columns: Columns, name: str, type_: pa.DataType | None = None) -> Column:
-    return Column.of(columns[name]) if type_ is None else read(columns[name], type_)
-
-
 def _read_numbers(names: Sequence[str], columns: Columns) -> Parts:
-    return tuple(_values(columns, n).values for n in names)
+    return tuple(values_of(columns, n).values for n in names)
 
 
 def _read_filled(names: Sequence[str], identity: Sequence[Any], columns: Columns) -> Parts:
-    found = [_values(columns, n) for n in names]
+    found = [values_of(columns, n) for n in names]
     return tuple(
         c.values if c.valid is None else np.where(c.valid, c.values, x) for c, x in zip(found, identity, strict=True)
     )
 
 
-def _read_halves(high: str, low: str, n: str, columns: Columns) -> Parts:
-    return exact.joined(_values(columns, high).values, _values(columns, low).values), _values(columns, n).values
-
-
-def _read_decimal_totals(total: str, n: str, columns: Columns) -> Parts:
-    return _values(columns, total).values, _values(columns, n).values
-
-
 def _read_moments(names: Sequence[str], columns: Columns) -> Parts:
-    n, mean, spread = (_values(columns, name).values for name in names)
+    n, mean, spread = (values_of(columns, name).values for name in names)
     return n, mean, spread * n
 
 
 def _read_objects(name: str, type_: pa.DataType, columns: Columns) -> Parts:
-    return (_values(columns, name, type_).to_objects(),)
+    return (values_of(columns, name, type_).to_objects(),)
 
 
 def _read_extreme(name: str, type_: pa.DataType, identity: Any, columns: Columns) -> Parts:
-    found = _values(columns, name, type_)
+    found = values_of(columns, name, type_)
     if found.valid is None:
         return found.values, found.mask
     return np.where(found.valid, found.values, identity), found.valid
@@ -330,7 +282,7 @@ def _read_range(low: str, high: str, type_: pa.DataType, identity: Sequence[Any]
 
 
 def _read_pairs(one: str, other: str, type_: pa.DataType, empty: Any, columns: Columns) -> Parts:
-    a, b = _values(columns, one, type_), Column.of(columns[other])
+    a, b = values_of(columns, one, type_), Column.of(columns[other])
     out = np.empty(len(a), object)
     for i, (x, y, ok) in enumerate(zip(a.to_pylist(), b.to_pylist(), a.mask.tolist(), strict=True)):
         out[i] = (x, y) if ok else empty
@@ -339,22 +291,22 @@ def _read_pairs(one: str, other: str, type_: pa.DataType, empty: Any, columns: C
 
 def _read_extreme_count(top: str, count: str, type_: pa.DataType, identity: Any, columns: Columns) -> Parts:
     values, some = _read_extreme(top, type_, identity, columns)
-    return values, np.where(some, _values(columns, count).values, 0)
+    return values, np.where(some, values_of(columns, count).values, 0)
 
 
 def _read_position(time: str, value: str, type_: pa.DataType, missing: Any, columns: Columns) -> Parts:
-    times, values = _values(columns, time), _values(columns, value, type_)
+    times, values = values_of(columns, time), values_of(columns, value, type_)
     when = times.values if times.valid is None else np.where(times.valid, times.values, missing)
     return when, values.values, values.mask
 
 
 def _read_peak(by: str, time: str, value: str, by_type: pa.DataType, type_: pa.DataType, columns: Columns) -> Parts:
-    found, values = _values(columns, value, type_), _read_extremes_row(by, time, by_type, columns)
+    found, values = values_of(columns, value, type_), _read_extremes_row(by, time, by_type, columns)
     return *values, found.values, found.mask
 
 
 def _read_extremes_row(by: str, time: str, type_: pa.DataType, columns: Columns, *, flipped: bool = False) -> Parts:
-    measured, times = _values(columns, by, type_), _values(columns, time)
+    measured, times = values_of(columns, by, type_), values_of(columns, time)
     when = ~times.values if flipped else times.values
     if measured.valid is not None:
         when = np.where(measured.valid, when, exact.INT64_MAX)

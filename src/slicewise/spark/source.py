@@ -25,6 +25,8 @@ from slicewise.workload import Workload
 __all__ = ["Source", "column", "key_name", "value_name"]
 
 TIME = "t"
+#: The furthest event time, as days.
+LARGEST_DAY = largest_time("microseconds") // 86_400_000_000
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
 
@@ -103,7 +105,9 @@ class Source:
         said = column(self.workload.time)
         type_ = self.frame.select(said).schema[0].dataType
         if isinstance(type_, T.DateType):
-            said = said.cast("timestamp")  # as Spark's own window() does
+            # A timestamp as in Spark's own window(); a date further away than timestamps are would fail there.
+            near = F.unix_date(said).between(-LARGEST_DAY, LARGEST_DAY)
+            said = F.when(near, said.cast("timestamp"))
         at = said.cast("long") if isinstance(type_, _INTEGERS) else F.unix_micros(said)
         largest = largest_time(self.workload.unit)
         return F.when(at.between(-largest, largest), at)

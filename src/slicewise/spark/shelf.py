@@ -1,0 +1,64 @@
+"""The shelf: what the JVM computes per slice, each expression once, and how Arrow brings it back as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import functions as F
+
+from slicewise.aggregates.base import Parts
+from slicewise.columns import Column
+from slicewise.spark.source import Source
+from slicewise.spark.types import read
+
+__all__ = ["Columns", "Label", "Reader", "Shelf", "count_of", "values_of"]
+
+#: The columns of some slices, by the names that the shelf gave them.
+Columns = Mapping[str, pa.Array]
+Reader = Callable[[Columns], Parts]
+#: What a column holds. Words and not one text: a user's column may be called anything, "count x" for one.
+Label = tuple[str, ...]
+
+
+@dataclass
+class Shelf:
+    """The columns that the JVM computes per slice: each expression once, however many aggregates ask for it."""
+
+    expressions: dict[str, Expression] = field(default_factory=dict)
+    #: Computed from the others, and those of the others that are needed for nothing else.
+    after: dict[str, Expression] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    _names: dict[Label, str] = field(default_factory=dict)
+
+    def column(self, label: Label, expression: Expression) -> str:
+        """The name of a column that holds this aggregate expression; ``label`` says what it is."""
+        return self._put(label, expression, self.expressions)
+
+    def derived(self, label: Label, expression: Expression) -> str:
+        """The name of a column that is computed from those of the slice."""
+        return self._put(label, expression, self.after)
+
+    def _put(self, label: Label, expression: Expression, where: dict[str, Expression]) -> str:
+        name = self._names.setdefault(label, f"p{len(self._names)}")
+        where.setdefault(name, expression)
+        return name
+
+    @property
+    def sent(self) -> list[str]:
+        """The columns that go to the composer."""
+        return [n for n in (*self.expressions, *self.after) if n not in self.hidden]
+
+
+def count_of(name: str | None, source: Source, shelf: Shelf) -> str:
+    """How many values of a column are not null; of one that never is, how many rows."""
+    if name is None or name not in source.nullable:
+        return shelf.column(("rows",), F.count(F.lit(1)))
+    return shelf.column(("count", name), F.count(source.inside(name)))
+
+
+def values_of(columns: Columns, name: str, type_: pa.DataType | None = None) -> Column:
+    """A column of the slices, of the type that the plan says."""
+    return Column.of(columns[name]) if type_ is None else read(columns[name], type_)

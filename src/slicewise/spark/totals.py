@@ -1,0 +1,156 @@
+"""Totals: sums and averages as the JVM computes them, per slice and per whole window.
+
+Only the total of a window may be too large for its type, never that of a slice or of some rows on the way: large
+numbers are cut into halves that are summed apart. Spark's own sums wrap around, turn null or fail when they overflow,
+depending on ``spark.sql.ansi.enabled``; here only expressions are used that mean the same either way.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import functions as F
+
+from slicewise.aggregates import exact
+from slicewise.aggregates.arithmetic import overflow_text
+from slicewise.aggregates.base import Aggregate, Monoid, Parts
+from slicewise.errors import OverflowInWindowError
+from slicewise.spark.shelf import Columns, Reader, Shelf, count_of, values_of
+from slicewise.spark.source import Source
+from slicewise.spark.types import spark_type
+
+__all__ = ["totals", "whole_avg", "whole_sum"]
+
+#: Decimals of so many digits have ten to spare in their sum; longer ones are cut before so many of their last digits.
+SPARE_DIGITS, LOW_DIGITS = 28, 20
+
+
+# Per slice
+
+
+def totals(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+    """Put the total and the count of a column on the shelf; the reader gives the parts of a sum or an average."""
+    name, type_ = monoid.aggregate.columns[0], monoid.types[0]
+    value, n = source.inside(name), count_of(name, source, shelf)
+    if pa.types.is_floating(type_):
+        return partial(_read_floats, shelf.column(("sum", name), F.sum(value)), n)
+    if pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS:
+        cut = F.lit(Decimal(f"{Decimal(1).scaleb(LOW_DIGITS - type_.scale):f}"))
+        upper = F.call_function("div", value, cut).cast(f"decimal({38 - LOW_DIGITS}, 0)")
+        high = shelf.column(("high", name), F.try_sum(upper))
+        low = shelf.column(("low", name), F.try_sum(value % cut))
+        return partial(_read_digits, name, high, low, n)
+    if pa.types.is_int64(type_) or pa.types.is_duration(type_):
+        upper, lower = _halves(_microseconds(value) if pa.types.is_duration(type_) else value)
+        high = shelf.column(("high", name), F.try_sum(upper))
+        low = shelf.column(("low", name), F.try_sum(lower))
+        return partial(_read_halves, name, high, low, n)
+    return partial(_read_total, name, shelf.column(("sum", name), F.try_sum(value)), n)
+
+
+def _halves(value: Expression) -> tuple[Expression, Expression]:
+    """The upper and the lower 32 bits of 64-bit integers."""
+    return F.shiftright(value, 32), value.bitwiseAND(F.lit(0xFFFFFFFF))
+
+
+def _microseconds(duration: Expression) -> Expression:
+    """A day-time interval of whatever fields as a 64-bit integer."""
+    whole = duration.cast("interval day to second")
+    day, hour, minute, second = (F.extract(F.lit(field), whole) for field in ("DAY", "HOUR", "MINUTE", "SECOND"))
+    minutes = (day.cast("long") * 24 + hour) * 60 + minute
+    return minutes * 60_000_000 + (second * 1_000_000).cast("long")
+
+
+def _read_floats(total: str, n: str, columns: Columns) -> Parts:
+    return values_of(columns, total).values, values_of(columns, n).values
+
+
+def _read_total(name: str, total: str, n: str, columns: Columns) -> Parts:
+    return _summed(name, total, n, columns), values_of(columns, n).values
+
+
+def _read_halves(name: str, high: str, low: str, n: str, columns: Columns) -> Parts:
+    upper, lower = (_summed(name, half, n, columns) for half in (high, low))
+    return exact.joined(upper, lower), values_of(columns, n).values
+
+
+def _read_digits(name: str, high: str, low: str, n: str, columns: Columns) -> Parts:
+    upper, lower = (_summed(name, half, n, columns) for half in (high, low))
+    return upper * 10**LOW_DIGITS + lower, values_of(columns, n).values
+
+
+def _summed(name: str, total: str, n: str, columns: Columns) -> np.ndarray:
+    """The totals of slices; an error where even halves did not fit, which takes thousands of millions of rows."""
+    found, counts = values_of(columns, total), values_of(columns, n).values
+    lost = np.flatnonzero(~found.mask & (counts > 0))
+    if len(lost):
+        raise OverflowInWindowError("".join(_too_many(name, str(counts[lost[0]]))))
+    return found.values
+
+
+def _too_many(name: str, rows: str) -> tuple[str, str, str]:
+    more = "are more than can be summed exactly; add a query with shorter windows, so that slices are shorter"
+    return f"column {name!r} has ", rows, f" values in one slice, which {more}"
+
+
+# Per window
+
+
+def whole_sum(aggregate: Aggregate, source: Source) -> Expression | None:
+    """The sum over a whole window; None where slices must be composed for it."""
+    (name,) = aggregate.columns
+    value, type_ = source.inside(name), source.types[name]
+    if pa.types.is_floating(type_):
+        return F.sum(value)
+    if pa.types.is_int64(type_):
+        carried, rest = _carried(value)
+        fits = carried.between(-(2**31), 2**31 - 1)
+        total = F.shiftleft(carried, 32).bitwiseOR(rest)
+        before, after = overflow_text(aggregate, "a 64-bit integer")
+        large = carried.cast("decimal(20, 0)") * F.lit(2**32) + rest
+        message = F.concat(F.lit(before), large.cast("decimal(38, 0)").cast("string"), F.lit(after))
+        found = F.when(fits, total).when(~fits, F.raise_error(message).cast("long"))
+        return F.coalesce(found, _refused(name, value, pa.int64()))
+    if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):
+        return None
+    result = aggregate.result_type(type_)
+    assert result is not None
+    return F.coalesce(F.try_sum(value), _refused(name, value, result))
+
+
+def whole_avg(aggregate: Aggregate, source: Source) -> Expression | None:
+    """The average over a whole window; None where slices must be composed for it."""
+    (name,) = aggregate.columns
+    value, type_ = source.inside(name), source.types[name]
+    if pa.types.is_floating(type_):
+        return F.avg(value)
+    if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):
+        return None
+    if pa.types.is_decimal(type_):
+        result = aggregate.result_type(type_)
+        assert result is not None
+        return F.coalesce(F.try_avg(value), _refused(name, value, result))
+    # Summed exactly and divided once: Spark's own adds up doubles, and large integers lose digits on the way.
+    if pa.types.is_int64(type_):
+        carried, rest = _carried(value)
+        total = carried.cast("double") * F.lit(2.0**32) + rest
+    else:
+        total = F.try_sum(value).cast("double")
+    return F.coalesce(F.try_divide(total, F.count(value)), _refused(name, value, pa.float64()))
+
+
+def _carried(value: Expression) -> tuple[Expression, Expression]:
+    """The sum of 64-bit integers as ``carried * 2**32 + rest``; null where there is none, or more than halves hold."""
+    high, low = (F.try_sum(half) for half in _halves(value))
+    return high + F.shiftright(low, 32), low.bitwiseAND(F.lit(0xFFFFFFFF))
+
+
+def _refused(name: str, value: Expression, type_: pa.DataType) -> Expression:
+    """Null where there are no values; where there are, the error that they are too many."""
+    before, rows, after = _too_many(name, "")
+    message = F.concat(F.lit(before), F.count(value).cast("string"), F.lit(rows + after))
+    return F.when(F.count(value) > 0, F.raise_error(message).cast(spark_type(type_)))
