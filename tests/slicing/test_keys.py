@@ -72,6 +72,22 @@ def test_nan_is_one_key_and_zero_has_no_sign():
 
 
 @pytest.mark.parametrize(
+    ("type_", "keys"),
+    [
+        (pa.float64(), [-0.0, 0.0]),
+        (pa.float32(), [-0.0, 0.0]),
+        (pa.list_(pa.float64()), [[1.0, -0.0], [1.0, 0.0]]),
+        (pa.struct([("a", pa.list_(pa.float32()))]), [{"a": [-0.0]}, {"a": [0.0]}]),
+    ],
+)
+def test_zero_is_shown_without_a_sign_whichever_came_first(type_, keys):
+    for order in (keys, keys[::-1]):
+        table = KeyTable([type_, pa.int64()])
+        assert encode(table, order, [7, 7]) == [0, 0]
+        assert repr(decoded(table, [0])) == repr([(keys[1], 7)])
+
+
+@pytest.mark.parametrize(
     ("type_", "values"),
     [
         (pa.bool_(), [True, False, None]),

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 import slicewise as sw
 from slicewise.slicing.slices import Slices
 from slicewise.spark import composing, rows
-from slicewise.spark.composing import number_keys
+from slicewise.spark.composing import normal_form, number_keys
 from slicewise.spark.types import spark_type
 from slicewise.testing import Oracle
 from slicewise.testing.same import is_same
@@ -286,6 +286,11 @@ KEY_VALUES = {
     pa.date32(): st.dates(),
     pa.binary(): st.binary(max_size=1),
     pa.list_(pa.int8()): st.lists(st.none() | st.integers(0, 1), max_size=2),
+    pa.list_(pa.float64()): st.lists(st.none() | st.sampled_from([0.0, -0.0, math.nan]), max_size=2),
+    pa.list_(pa.list_(pa.string())): st.lists(st.none() | st.lists(st.sampled_from(["", "x"]), max_size=2), max_size=2),
+    pa.list_(pa.struct([("a", pa.float32())])): st.lists(
+        st.none() | st.fixed_dictionaries({"a": st.none() | st.sampled_from([0.0, -0.0])}), max_size=2
+    ),
     pa.struct([("a", pa.float64()), ("b", pa.string())]): st.fixed_dictionaries(
         {"a": st.none() | st.sampled_from([0.0, -0.0, math.nan]), "b": st.none() | st.sampled_from(["", "x"])}
     ),
@@ -305,7 +310,9 @@ def test_each_different_key_has_a_number_and_a_row(data):
 
     def plain(value):
         if isinstance(value, dict):
-            return [plain(v) for v in value.values()]
+            return {name: plain(v) for name, v in value.items()}
+        if isinstance(value, list):
+            return [plain(v) for v in value]
         return value + 0.0 if isinstance(value, float) else value
 
     said = [repr([plain(c[i]) for c in [a.to_pylist() for a in arrays]]) for i in range(n)]
@@ -313,6 +320,16 @@ def test_each_different_key_has_a_number_and_a_row(data):
     for i in range(n):
         assert [said[i] == other for other in said] == (numbers == numbers[i]).tolist()
         assert numbers[firsts[numbers[i]]] == numbers[i], "the row of a number has that number"
+    for array in arrays:
+        for piece in (array, array.slice(n // 2)):
+            shown = normal_form(piece)
+            assert shown.type == piece.type
+            assert repr(shown.to_pylist()) == repr([plain(v) for v in piece.to_pylist()])
+
+
+def test_lists_of_instants_that_python_does_not_hold_are_keys():
+    far = pa.array([[2**62], [2**62], [-(2**62)]], pa.list_(pa.timestamp("us", "UTC")))
+    assert number_keys([far], 3)[0].tolist() == [0, 0, 1]
 
 
 def test_keys_of_no_rows():

@@ -69,7 +69,7 @@ class KeyTable:
         found = self._numbers.get(hashable)
         if found is None:
             found = self._numbers[hashable] = len(self.values)
-            self.values.append(key)
+            self.values.append(key if self._plain else tuple(map(_normal_form, key)))
             self._columns = None
         return found
 
@@ -122,6 +122,15 @@ def _unpack(packed: int, values: list[list[Any]]) -> tuple[Any, ...]:
         packed, at = divmod(packed, len(column))
         out.append(column[at])
     return tuple(reversed(out))
+
+
+def _normal_form(value: Any) -> Any:
+    """As Spark shows keys: -0.0 is 0.0, wherever it stands."""
+    if isinstance(value, dict):
+        return {k: _normal_form(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_normal_form(v) for v in value]
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def _hashable(value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan
@@ -25,7 +26,7 @@ from slicewise.spark.output import Output
 from slicewise.spark.shelf import Reader
 from slicewise.spark.source import key_name
 
-__all__ = ["Composer", "Numbers", "number_keys", "sent", "tables_of"]
+__all__ = ["Composer", "Numbers", "normal_form", "number_keys", "sent", "tables_of"]
 
 #: How many slices are composed at once, if no key has more; the second where each of them lies in many windows.
 LARGE_CHUNK, SMALL_CHUNK = 500_000, 20_000
@@ -128,15 +129,44 @@ def _codes(key: pa.Array) -> np.ndarray:
         fields = [key.is_null().cast(pa.int8()), *key.flatten()]
         return number_keys(fields, len(key))[0]
     if pa.types.is_nested(key.type):
-        texts = key.to_pylist()
-        seen: dict[str, int] = {}
-        return np.array([seen.setdefault(repr(v), len(seen)) for v in texts], np.int64)
+        return _codes_of_lists(key)
     if pa.types.is_floating(key.type):
         # Spark's keys: NaN is one key, and -0.0 is 0.0.
         values = key.fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
         values[np.isnan(values)] = np.nan
         key = pa.array(values.view(f"i{values.itemsize}"), mask=key.is_null().to_numpy(zero_copy_only=False))
     return key.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _codes_of_lists(key: pa.Array) -> np.ndarray:
+    """A list is told by the numbers of its items: Arrow's values never become Python's, which hold fewer instants."""
+    items = _codes(key.flatten())
+    lengths = pc.list_value_length(key).fill_null(0).to_numpy(zero_copy_only=False)
+    ends = np.cumsum(lengths)
+    seen: dict[bytes | None, int] = {}
+    found = [
+        seen.setdefault(items[start:end].tobytes() if some else None, len(seen))
+        for start, end, some in zip((ends - lengths).tolist(), ends.tolist(), key.is_valid().to_pylist(), strict=True)
+    ]
+    return np.array(found, np.int64)
+
+
+def normal_form(key: pa.Array) -> pa.Array:
+    """Keys as Spark's own ``groupBy`` shows them: -0.0 is 0.0, wherever it stands.
+
+    >>> normal_form(pa.array([[-0.0, None], None])).to_pylist()
+    [[0.0, None], None]
+    """
+    if pa.types.is_floating(key.type):
+        return pc.add(key, pa.scalar(0.0, key.type))
+    if pa.types.is_struct(key.type):
+        fields = [normal_form(field) for field in key.flatten()]
+        return pa.StructArray.from_arrays(fields, fields=list(key.type), mask=key.is_null())
+    if pa.types.is_list(key.type):
+        lengths = pc.list_value_length(key).fill_null(0).to_numpy(zero_copy_only=False)
+        starts = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
+        return pa.ListArray.from_arrays(starts, normal_form(key.flatten()), type=key.type, mask=key.is_null())
+    return key
 
 
 def tables_of(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:

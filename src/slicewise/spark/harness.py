@@ -85,4 +85,5 @@ def _collected(session: SparkSession, results: DataFrame, checkpoint: Path, *, n
     )
     query.awaitTermination()
     schema = results.schema.add(BATCH, "long") if numbered else results.schema
-    return session.createDataFrame(pa.concat_tables(tables), schema) if tables else session.createDataFrame([], schema)
+    # In one piece: Spark stops reading a table where a piece without rows follows another, and loses what comes after.
+    return session.createDataFrame(pa.concat_tables(tables).combine_chunks() if tables else [], schema)

@@ -19,7 +19,7 @@ from slicewise.errors import OverflowInWindowError
 from slicewise.plan.plan import SORTED
 from slicewise.results import Results, WindowLabel
 from slicewise.slicing.operator import Operator
-from slicewise.spark.composing import number_keys, sent, tables_of
+from slicewise.spark.composing import normal_form, number_keys, sent, tables_of
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.types import read
@@ -111,7 +111,7 @@ class _Going:
         return dataclasses.replace(inside, key=key, time_type=time_type)
 
     def _begin(self, keys: list[pa.Array]) -> None:
-        self.operator, self.keys = self.runner.operator(), keys
+        self.operator, self.keys = self.runner.operator(), [normal_form(key) for key in keys]
 
     def _continues(self, keys: list[pa.Array]) -> bool:
         """Whether the first row belongs to the key that is not finished."""

@@ -84,6 +84,8 @@ class Source:
                 raise DataError(f"the DataFrame has the column {name!r} twice; rename one of them")
         one = {name: fields[name][0] for name in wanted}
         types = {name: arrow_type(one[name].dataType, name) for name in (*workload.keys, *workload.columns)}
+        for name in types:
+            _check_bytewise(one[name], "key column" if name in workload.keys else "column")
         for what, names in (("key", workload.keys), ("order", workload.order)):
             for name in names:
                 if holds_map(types[name]):
@@ -157,6 +159,27 @@ def _check_told_apart(workload: Workload, frame: DataFrame, wanted: Sequence[str
                     f"{who} columns {other!r} and {name!r}, which are one name to Spark; rename one of them, or set "
                     "spark.sql.caseSensitive"
                 )
+
+
+def _check_bytewise(field: T.StructField, what: str) -> None:
+    """Refuse strings with a collation, here or inside: Spark has no function that says which of them are equal."""
+    if _collated(field.dataType):
+        name = field.name
+        raise DataError(
+            f"{what} {name!r} is of type {field.dataType.simpleString()}, and slicewise compares strings by their "
+            f"bytes, not by a collation; say how they compare: df.withColumn({name!r}, F.col({name!r}).cast('string')) "
+            f"for bytes, F.lower({name!r}).cast('string') for regardless of capitals"
+        )
+
+
+def _collated(type_: T.DataType) -> bool:
+    if isinstance(type_, T.StringType):
+        return not type_.isUTF8BinaryCollation()
+    if isinstance(type_, T.ArrayType):
+        return _collated(type_.elementType)
+    if isinstance(type_, T.MapType):
+        return _collated(type_.keyType) or _collated(type_.valueType)
+    return isinstance(type_, T.StructType) and any(_collated(f.dataType) for f in type_.fields)
 
 
 def _bounds_type(field: T.StructField, workload: Workload) -> pa.DataType:
