@@ -45,7 +45,10 @@ def moved(epochs, unit: str, start: int, data: st.DataObject | None = None) -> l
     def chunk(rows):
         return [{**row, "t": at(row["t"])} for row in rows]
 
-    return [([chunk(rows) for rows in chunks], None if mark is None else at(mark)) for chunks, mark in epochs]
+    # Watermarks of one tick stay in order, wherever between the ticks they lie.
+    marks = sorted(at(mark) for _, mark in epochs if mark is not None)
+    chunked = [[chunk(rows) for rows in chunks] for chunks, _ in epochs]
+    return list(zip(chunked, [*marks, None], strict=True))
 
 
 def shifted(workload: sw.Workload, unit: str, start: int) -> sw.Workload:

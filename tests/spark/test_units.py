@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 import slicewise as sw
 from slicewise.amounts import UNITS
 from slicewise.errors import DataError, QueryError
-from slicewise.plan.plan import largest_time
+from slicewise.plan.plan import VALUES, largest_time
+from slicewise.slicing.operator import Operator
 from slicewise.testing import Oracle
 from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same
@@ -65,12 +66,12 @@ def shown(results, workload: sw.Workload, unit: str | None):
 @given(waiting_workloads(), micro_batches(bad=True), st.sampled_from(sorted(UNITS)), st.data(), st.integers(0, 1))
 def test_every_micro_batch_gives_the_results_of_the_definition(ticks, batches, unit, data, workers):
     batches, workload = in_column(batches, unit, data), in_durations(ticks, unit)
-    stream, oracle = FakeStream(workload, workers=Workers(workers)), Oracle(in_integers(ticks, unit))
+    stream, oracle = FakeStream(workload, workers=Workers(workers)), Oracle(in_integers(ticks, unit), ties=VALUES)
     found = [stream.batch(batch) for batch in batches]
     by_definition = Reference(oracle, in_integers(ticks, unit))
     assert_same(found, shown([by_definition.batch(batch) for batch in batches], workload, unit))
     assert sum(r.late for r in stream.told) == len(oracle.late())
-    in_process = Reference(workload.operator(types=TYPES), workload)
+    in_process = Reference(Operator(workload, types=TYPES, ties=VALUES), workload)
     assert_same(found, shown([in_process.batch(batch) for batch in batches], workload, unit))
 
 
@@ -79,7 +80,7 @@ def test_every_micro_batch_gives_the_results_of_the_definition(ticks, batches, u
 def test_with_changes_and_restarts_too(ticks, batches, unit, data):
     batches, workload = in_column(batches, unit, data), in_durations(ticks, unit)
     stream = FakeStream(workload, emit="changes", late="collect")
-    reference = Reference(Oracle(stream.job.running), workload, stream.job.ahead)
+    reference = Reference(Oracle(stream.job.running, ties=VALUES), workload, stream.job.ahead)
     found = []
     for batch in batches:
         if data.draw(st.booleans()):
@@ -100,7 +101,7 @@ def test_the_ends_of_time_do_not_stop_a_stream(workload, wait, emit, data):
     row = st.builds(lambda t: {**dict.fromkeys(TYPES), "t": t, "v": t % 7}, far_times(workload.unit))
     batches = data.draw(st.lists(st.lists(st.lists(row, max_size=4), max_size=2), max_size=4))
     stream = FakeStream(workload, emit=emit)
-    oracle, latest = Oracle(stream.job.running), None
+    oracle, latest = Oracle(stream.job.running, ties=VALUES), None
     for batch in batches:
         found = stream.batch(batch)
         for part in batch:
