@@ -360,8 +360,14 @@ def test_keys_of_every_type_are_spark_s_groups_on_every_route(spark, seed):
 
 def test_keys_of_every_type_are_spark_s_groups_on_streams(spark):
     table = keys_table(1)
+    # Lists without anything in them first: Spark's F.transform fails on Parquet files that hold no others.
+    known = [any("." in repr(row[c]) for c in ("doubles", "floats", "structs")) for row in table.to_pylist()]
+    table = table.take(np.argsort(known, kind="stable"))
+    empty = len(known) - sum(known)
     far = table.take([0]).set_column(0, "ts", pa.array([10**7]))
-    batches = [frame_of(spark, t) for t in (table.take(np.arange(1000)), table.take(np.arange(1000, len(table))), far)]
+    batches = [
+        frame_of(spark, t) for t in (table.take(np.arange(empty)), table.take(np.arange(empty, len(table))), far)
+    ]
     # Two micro-batches report nothing.
     workload = dataclasses.replace(BY_KEY, watermark=10**6)
     rows = plain_rows(sw.testing.stream(batches, workload, partitions=3).toArrow())

@@ -45,6 +45,13 @@ def test_a_batch_names_query_key_and_window(spark, window, place):
     assert message_of(caught.value) == f"query 'big', key k='b', {place}: {REASON}"
 
 
+def test_one_tumbling_window_that_spark_computes_alone_is_named_too(spark):
+    workload = sw.Workload("ts", keys=["k"]).query("big", sw.tumbling("10 seconds"), s=sw.sum("v"), n=sw.count())
+    with pytest.raises(PySparkException) as caught:
+        workload.run(spark.createDataFrame(table_of(ROWS))).collect()
+    assert f"[USER_RAISED_EXCEPTION] query 'big', key k='b', window {TENS}: {REASON} SQLSTATE" in str(caught.value)
+
+
 TODO = (
     "the stream meets this window again at every restart: remove query 'big' from the workload, or replace it by one "
     "of another name over a wider column, and start with the same checkpoint; where no other query stays, with a new "

@@ -80,7 +80,8 @@ def _by_slices(source: Source, shuffle: str) -> DataFrame:
     if plan.windows or plan.gaps:
         rows, cells = rows.withColumn(CELL, cell_of(F.col(TIME), edges)), [CELL]
     if is_one_tumbling(workload):
-        functions = [whole_window(a, source) for a in workload.queries[0].aggregates.values()]
+        label = _label(source, plan.schema)
+        functions = [whole_window(a, source, label) for a in workload.queries[0].aggregates.values()]
         if all(f is not None for f in functions):
             return _one_tumbling(source, rows, functions, plan.schema)  # type: ignore[arg-type]
     shelf, measured, partials = Shelf(), None, partial(partials_of, source=source)
@@ -130,6 +131,29 @@ def _one_tumbling(source: Source, rows: DataFrame, functions: list[Expression], 
     bounds = [instant(F.col(CELL), schema).alias("start"), instant(end, schema).alias("end")]
     found = found.select(*source.key_names, F.lit(0).alias("query"), *bounds, *values.values())
     return Output(schema, spans=False).shown(found)
+
+
+def _label(source: Source, schema: ResultSchema) -> Expression:
+    """Query, key and window of a group of rows, as :class:`slicewise.results.WindowLabel` names them."""
+    (query,) = source.workload.queries
+    assert isinstance(query.window, Sliding)
+    shown = []
+    for name, inside in zip(schema.key_names, source.key_names, strict=True):
+        quote = F.lit("'" if pa.types.is_string(source.types[name]) else "")
+        value = F.coalesce(F.concat(quote, F.col(inside).cast("string"), quote), F.lit("None"))
+        shown.append(F.concat(F.lit(f"{name}="), value))
+    key = [F.lit(", key "), F.concat_ws(", ", *shown)] if shown else []
+    # Without a zone of the session's.
+    utc = dataclasses.replace(schema, time_type=pa.timestamp("us")) if _has_zone(schema) else schema
+    zone = F.lit("+00:00" if _has_zone(schema) else "")
+    first, last = F.col(CELL), F.col(CELL) + F.lit(int(query.window.length.size))
+    bounds = [F.concat(instant(at, utc).cast("string"), zone) for at in (first, last)]
+    window = [F.lit(", window ["), bounds[0], F.lit(", "), bounds[1], F.lit(")")]
+    return F.concat(F.lit(f"query {query.name!r}"), *key, *window)
+
+
+def _has_zone(schema: ResultSchema) -> bool:
+    return pa.types.is_timestamp(schema.time_type) and schema.time_type.tz is not None
 
 
 # Rows: the engine takes them

@@ -41,22 +41,25 @@ def partials_of(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
     return PARTIALS[type(monoid.aggregate)](monoid, source, shelf)
 
 
-def whole_window(aggregate: Aggregate, source: Source) -> Expression | None:
-    """What the JVM computes for a whole window, where that is all there is to do; else None."""
+def whole_window(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
+    """What the JVM computes for a whole window, where that is all there is to do; else None.
+
+    ``label`` says which window of which query and key it is, for errors.
+    """
     function = _WHOLE.get(type(aggregate))
-    return None if function is None else function(aggregate, source)
+    return None if function is None else function(aggregate, source, label)
 
 
-def _by_spark(function: Callable[[Expression], Expression]) -> Callable[[Aggregate, Source], Expression]:
+def _by_spark(function: Callable[[Expression], Expression]) -> Callable[[Aggregate, Source, Expression], Expression]:
     """Spark's own function of the aggregate's column, or of its rows where it has none."""
 
-    def compute(aggregate: Aggregate, source: Source) -> Expression:
+    def compute(aggregate: Aggregate, source: Source, label: Expression) -> Expression:
         return function(source.inside(aggregate.columns[0]) if aggregate.columns else F.lit(1))
 
     return compute
 
 
-_WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source], Expression | None]] = {
+_WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source, Expression], Expression | None]] = {
     Count: _by_spark(F.count),
     Sum: whole_sum,
     Avg: whole_avg,

@@ -100,8 +100,8 @@ def _too_many(name: str, rows: str) -> tuple[str, str, str]:
 # Per window
 
 
-def whole_sum(aggregate: Aggregate, source: Source) -> Expression | None:
-    """The sum over a whole window; None where slices must be composed for it."""
+def whole_sum(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
+    """The sum over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
     (name,) = aggregate.columns
     value, type_ = source.inside(name), source.types[name]
     if pa.types.is_floating(type_):
@@ -112,18 +112,18 @@ def whole_sum(aggregate: Aggregate, source: Source) -> Expression | None:
         total = F.shiftleft(carried, 32).bitwiseOR(rest)
         before, after = overflow_text(aggregate, "a 64-bit integer")
         large = carried.cast("decimal(20, 0)") * F.lit(2**32) + rest
-        message = F.concat(F.lit(before), large.cast("decimal(38, 0)").cast("string"), F.lit(after))
+        message = F.concat(label, F.lit(f": {before}"), large.cast("decimal(38, 0)").cast("string"), F.lit(after))
         found = F.when(fits, total).when(~fits, F.raise_error(message).cast("long"))
-        return F.coalesce(found, _refused(name, value, pa.int64()))
+        return F.coalesce(found, _refused(name, value, pa.int64(), label))
     if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):
         return None
     result = aggregate.result_type(type_)
     assert result is not None
-    return F.coalesce(F.try_sum(value), _refused(name, value, result))
+    return F.coalesce(F.try_sum(value), _refused(name, value, result, label))
 
 
-def whole_avg(aggregate: Aggregate, source: Source) -> Expression | None:
-    """The average over a whole window; None where slices must be composed for it."""
+def whole_avg(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
+    """The average over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
     (name,) = aggregate.columns
     value, type_ = source.inside(name), source.types[name]
     if pa.types.is_floating(type_):
@@ -133,14 +133,14 @@ def whole_avg(aggregate: Aggregate, source: Source) -> Expression | None:
     if pa.types.is_decimal(type_):
         result = aggregate.result_type(type_)
         assert result is not None
-        return F.coalesce(F.try_avg(value), _refused(name, value, result))
+        return F.coalesce(F.try_avg(value), _refused(name, value, result, label))
     # Summed exactly and divided once: Spark's own adds up doubles, and large integers lose digits on the way.
     if pa.types.is_int64(type_):
         carried, rest = _carried(value)
         total = carried.cast("double") * F.lit(2.0**32) + rest
     else:
         total = F.try_sum(value).cast("double")
-    return F.coalesce(F.try_divide(total, F.count(value)), _refused(name, value, pa.float64()))
+    return F.coalesce(F.try_divide(total, F.count(value)), _refused(name, value, pa.float64(), label))
 
 
 def _carried(value: Expression) -> tuple[Expression, Expression]:
@@ -149,8 +149,8 @@ def _carried(value: Expression) -> tuple[Expression, Expression]:
     return high + F.shiftright(low, 32), low.bitwiseAND(F.lit(0xFFFFFFFF))
 
 
-def _refused(name: str, value: Expression, type_: pa.DataType) -> Expression:
+def _refused(name: str, value: Expression, type_: pa.DataType, label: Expression) -> Expression:
     """Null where there are no values; where there are, the error that they are too many."""
     before, rows, after = _too_many(name, "")
-    message = F.concat(F.lit(before), F.count(value).cast("string"), F.lit(rows + after))
+    message = F.concat(label, F.lit(f": {before}"), F.count(value).cast("string"), F.lit(rows + after))
     return F.when(F.count(value) > 0, F.raise_error(message).cast(spark_type(type_)))

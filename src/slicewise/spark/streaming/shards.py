@@ -51,10 +51,28 @@ def _hashed(key: Column, type_: T.DataType) -> list[Column]:
         return [key.cast("double")]
     if isinstance(type_, T.ArrayType):
         element = type_.elementType
-        return [F.transform(key, lambda item: F.struct(*_hashed(item, element)))]
+        if _in_parts(element):
+            return [F.transform(key, lambda item: F.struct(*_hashed(item, element)))]
+        # Not by F.transform, which fails on numbers of a Parquet file that are all null (Spark 4.3).
+        return [key.cast(T.ArrayType(_widest(element)))]
     if isinstance(type_, T.StructType):
         return [part for field in type_.fields for part in _hashed(key.getField(field.name), field.dataType)]
     return [key]
+
+
+def _in_parts(type_: T.DataType) -> bool:
+    """Whether what is hashed of a value is not one value of a wider type."""
+    return isinstance(type_, (T.DecimalType, T.StructType)) or (
+        isinstance(type_, T.ArrayType) and _in_parts(type_.elementType)
+    )
+
+
+def _widest(type_: T.DataType) -> T.DataType:
+    if isinstance(type_, (T.ByteType, T.ShortType, T.IntegerType)):
+        return T.LongType()
+    if isinstance(type_, T.FloatType):
+        return T.DoubleType()
+    return T.ArrayType(_widest(type_.elementType)) if isinstance(type_, T.ArrayType) else type_
 
 
 def _hash(value: int) -> int:
