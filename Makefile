@@ -8,7 +8,7 @@ STAMP := .venv/.stamp
 EXTRAS ?= all
 KILLS ?= 20
 
-.PHONY: help venv lint check test kill wheels demo bench docs clean
+.PHONY: help venv lint check test kill wheels cluster demo bench docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ kill: $(STAMP) ## Kill a stream at every kind of moment; nothing may be lost or 
 
 wheels: $(STAMP) ## Try what README says of each extra, in a fresh environment. EXTRAS=all
 	SLICEWISE_WHEELS="$(EXTRAS)" $(BIN)/python -m pytest -q tests/test_wheels.py
+
+cluster: $(STAMP) ## Try every way of docs/cluster.md on a standalone cluster on this machine
+	SLICEWISE_CLUSTER=all $(BIN)/python -m pytest -q tests/spark/test_cluster.py
 
 demo: $(STAMP) ## Run a football match as a Spark stream, and sliding windows beside Spark's own
 	$(BIN)/slicewise demo --folder build/demo

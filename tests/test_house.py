@@ -21,6 +21,7 @@ STAGES = {
     "plain": 1,
     "options": 1,
     "installation": 1,
+    "archive": 1,
     "conditions": 2,
     "results": 2,
     "aggregates": 3,

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import types
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,7 @@ def test_overrides_reach_the_job(tmp_path):
 
 def test_help_documents_commands_and_exit_codes():
     said = " ".join(call("--help").stdout.split())
-    for command in ("run", "explain", "check", "inspect", "doctor", "demo", "bench"):
+    for command in ("run", "explain", "check", "inspect", "package", "doctor", "demo", "bench"):
         assert command in said
         of_command = " ".join(call(command, "--help").stdout.split())
         assert (
@@ -251,3 +252,47 @@ def test_bench_without_a_checkout_says_where_to_get_one(monkeypatch):
     done = call("bench")
     assert done.exit_code == 1
     assert "clone the repository of slicewise, and run `slicewise bench` in it" in done.stderr
+
+
+# -- package
+
+
+def test_package_makes_a_zip_that_python_imports_from(tmp_path):
+    done = call("package", str(tmp_path))
+    path = tmp_path / "slicewise.zip"
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    assert (done.exit_code, done.stdout) == (
+        0,
+        f"{path} has slicewise {slicewise.__version__}, {len(names)} files; spark-submit --py-files {path} job.py\n",
+    )
+    assert {"slicewise/__init__.py", "slicewise/spark/quiet.properties", "slicewise/py.typed"} <= set(names)
+    assert not any("__pycache__" in name for name in names)
+    code = f"import sys\nsys.path.insert(0, {str(path)!r})\nimport slicewise\nprint(slicewise.__file__)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert printed.stdout == f"{path}/slicewise/__init__.py\n"
+
+
+def test_the_same_version_makes_the_same_zip(tmp_path):
+    for name in ("one.zip", "other.zip"):
+        assert call("package", str(tmp_path / name)).exit_code == 0
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()
+
+
+def test_a_zip_makes_a_zip(tmp_path):
+    call("package", str(tmp_path / "one.zip"))
+    done = pipe("package", "other.zip", cwd=tmp_path, PYTHONPATH=str(tmp_path / "one.zip"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no/such.zip", "no/such.zip: this cannot be written: No such file or directory\n"),
+        ("egg.egg", "egg.egg: Spark takes a package by the ending of its file; expected one that ends in .zip\n"),
+    ],
+)
+def test_a_zip_that_cannot_be_written(tmp_path, name, message):
+    done = pipe("package", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)

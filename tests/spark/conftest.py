@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if HERE in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
+        if HERE in item.path.parents and {"spark", "cluster"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.spark)
 
 
@@ -25,3 +25,13 @@ def spark():
     session = shared_session()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """A cluster of its own, with a Python that has everything but slicewise; see tests/spark/cluster.py."""
+    from tests.spark.cluster import Cluster
+
+    started = Cluster.start(tmp_path_factory.mktemp("cluster"))
+    yield started
+    started.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from slicewise.archive import write_archive
 from slicewise.cli import benches, demos
 from slicewise.cli import doctor as doctors
 from slicewise.cli.jobs import Job, JobError, read_job
@@ -158,6 +160,28 @@ def inspect(
         with filtered(lambda line: typer.echo(line, err=True)):
             found = look(checkpoint)
         typer.echo(str(found))
+
+
+@app.command(
+    short_help="Pack slicewise for the workers of a cluster.",
+    help="Write slicewise as a zip file, for spark-submit --py-files on a cluster whose workers have NumPy, Arrow and, "
+    "for streams, pandas and protobuf. Needs neither Spark nor Java.\n" + _CODES,
+)
+def package(
+    file: Annotated[Path, typer.Argument(help="The zip file, or the folder to put it in.")] = Path("slicewise.zip"),
+) -> None:
+    from slicewise import __version__
+
+    path = file / "slicewise.zip" if file.is_dir() else file
+    if path.suffix != ".zip":
+        _refuse([Mistake(str(path), "Spark takes a package by the ending of its file; expected one that ends in .zip")])
+    try:
+        n = write_archive(path)
+    except OSError as e:
+        _refuse([Mistake(str(path), f"this cannot be written: {e.strerror or e}")])
+    typer.echo(
+        f"{path} has slicewise {__version__}, {n} files; spark-submit --py-files {shlex.quote(str(path))} job.py"
+    )
 
 
 @app.command(

@@ -13,7 +13,7 @@ from slicewise.options import RunOptions
 from slicewise.plan.plan import check_runnable
 from slicewise.spark.batch import run_batch
 from slicewise.spark.output import LATE
-from slicewise.spark.session import check_streaming, check_workers
+from slicewise.spark.session import check_streaming, check_workers, share_py_files
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.stream import run_stream
 from slicewise.spark.whole_rows import check_returned_rows, check_shown_rows
@@ -39,6 +39,7 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
         check_shown_rows(frame)
     if frame.isStreaming:
         check_streaming(frame.sparkSession)
+        share_py_files(frame.sparkSession)
         _warn_of_watermark(source)
         return run_stream(source, options)
     return _run_batch(source, options)

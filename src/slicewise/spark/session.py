@@ -8,13 +8,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyspark import SparkFiles
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from slicewise.errors import SetupError
 from slicewise.installation import OLDEST_JAVA, Problem, find_java, find_spark_home, python_problem
 
-__all__ = ["check_java", "check_streaming", "check_workers", "local_session"]
+__all__ = ["check_java", "check_streaming", "check_workers", "local_session", "share_py_files"]
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 #: How Spark logs in a session of ours: it reads this before it says anything.
@@ -109,6 +110,24 @@ def check_workers(session: SparkSession, *, streams: bool) -> None:
         return  # Spark Connect: its server knows its workers
     if local:
         _check_python(python, streams=streams)
+
+
+def share_py_files(session: SparkSession) -> None:
+    """Let the Python that Spark starts on the driver for each stream import what the driver itself imports.
+
+    Spark asks that Python which state a stream keeps before its first micro-batch. Unlike the workers of executors it
+    is not told of ``--py-files`` and ``addPyFile``; it does get the environment of the session's functions.
+    """
+    try:
+        environment = session.sparkContext.environment
+        folder = SparkFiles.getRootDirectory()
+    except (PySparkException, NotImplementedError, AttributeError):
+        return  # Spark Connect: that Python is the server's
+    if not os.listdir(folder):
+        return
+    shared = [path for path in sys.path if Path(path).is_relative_to(folder)]
+    known = environment.get("PYTHONPATH", "").split(os.pathsep)
+    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*shared, *filter(None, known)]))
 
 
 def _check_python(python: str, *, streams: bool) -> None:

@@ -1,0 +1,154 @@
+"""A standalone Spark cluster on loopback: a master, a worker, and a Python for both that has everything but slicewise.
+
+All of it comes from the pyspark that is installed; nothing is fetched. The fixture ``cluster`` starts it once for all
+tests that ask for it and stops it after the last.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sysconfig
+import time
+import venv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+HOME = Path(pyspark.__file__).parent
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+#: What a machine of the cluster must not inherit from the process that runs the tests.
+LEFT_OUT = ("PYTHON", "PYTEST", "PYSPARK", "SPARK")
+#: How long to wait for a process that starts or runs, and that would otherwise hang for ever.
+PATIENCE = 300
+CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    # Two executors of one core, so that state and packs go from process to process.
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+@dataclass
+class Cluster:
+    """A running cluster; :meth:`start` begins with an empty folder, :meth:`stop` ends what was started."""
+
+    folder: Path
+    url: str = ""
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def python(self) -> Path:
+        """A Python that has what is installed here, without slicewise."""
+        return self.folder / "python" / "bin" / "python"
+
+    @classmethod
+    def start(cls, folder: Path) -> Cluster:
+        """A cluster with one worker of two cores."""
+        cluster = cls(folder)
+        try:
+            make_python(folder / "python")
+            master = cluster._daemon("master.Master", "--port", "0")
+            cluster.url = cluster._wait(master, r"Starting Spark master at (spark://\S+)")
+            worker = cluster._daemon(
+                "worker.Worker", "--port", "0", "--cores", "2", "--memory", "1g", "--work-dir", "work", cluster.url
+            )
+            cluster._wait(worker, r"(Successfully registered with master)")
+        except BaseException:
+            cluster.stop()
+            raise
+        return cluster
+
+    def stop(self) -> None:
+        """End worker and master; the worker ends its executors."""
+        for process in reversed(self.processes):
+            process.terminate()
+            process.wait(PATIENCE)
+
+    def submit(
+        self,
+        script: Path,
+        *arguments: object,
+        py_files: Sequence[Path] = (),
+        conf: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        cwd: Path | None = None,
+        **environment: str,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script by spark-submit, with a driver here and the Python without slicewise everywhere."""
+        command = [str(HOME / "bin" / "spark-submit"), "--master", self.url]
+        for name, value in (CONF | dict(conf or {})).items():
+            command += ["--conf", f"{name}={value}"]
+        if py_files:
+            command += ["--py-files", ",".join(map(str, py_files))]
+        return subprocess.run(
+            [*command, *options, str(script), *map(str, arguments)],
+            cwd=cwd or self.folder,
+            env=self.environment | {"PYSPARK_PYTHON": str(self.python)} | environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a machine of the cluster."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(LEFT_OUT)}
+        return kept | {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+    def _daemon(self, name: str, *arguments: str) -> Path:
+        """Start a process of Spark; its log."""
+        log = self.folder / f"{name}.log"
+        command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1"]
+        with log.open("wb") as output:
+            self.processes.append(
+                subprocess.Popen(
+                    [*command, "--webui-port", "0", *arguments],
+                    cwd=self.folder,
+                    env=self.environment | {"SPARK_DAEMON_MEMORY": "256m"},
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+            )
+        return log
+
+    def _wait(self, log: Path, pattern: str) -> str:
+        """What the last process that was started says by this pattern."""
+        process, end = self.processes[-1], time.monotonic() + PATIENCE
+        while True:
+            text = log.read_text(errors="replace")
+            if found := re.search(pattern, text):
+                return found[1]
+            assert process.poll() is None, f"{log.name} ended: {text[-2000:]}"
+            assert time.monotonic() < end, f"{log.name} does not start: {text[-2000:]}"
+            time.sleep(0.1)
+
+
+def make_python(folder: Path) -> Path:
+    """An environment with what is installed here but slicewise; where its own packages are.
+
+    slicewise is installed by a ``.pth`` file, and those are read in an environment's own folder only: what is found by
+    way of our one line is just the packages beside it.
+    """
+    venv.create(folder, with_pip=False, symlinks=True)
+    (own,) = folder.glob("lib/python*/site-packages")
+    (own / "installed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    code = "import numpy, pandas, pyarrow, google.protobuf\nfrom importlib.util import find_spec\n"
+    found = subprocess.run(
+        [folder / "bin" / "python", "-P", "-c", f"{code}print(find_spec('slicewise'))"],
+        env={name: value for name, value in os.environ.items() if not name.startswith(LEFT_OUT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "None\n", f"there is slicewise in {folder}: {found.stdout}"
+    return own

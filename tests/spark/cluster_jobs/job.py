@@ -1,0 +1,44 @@
+"""A job for spark-submit: the workload of `machines` as a batch and as a stream; what came out is put into files.
+
+    spark-submit --py-files slicewise.zip,machines.py job.py FOLDER [py-file ...]
+
+Further arguments are given to the session as files that the job adds itself.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+
+def run(spark: SparkSession, folder: str) -> None:
+    """Read ``folder/in``, write ``folder/batch.parquet`` and ``folder/stream.parquet``."""
+    import machines
+
+    workload = machines.workload()
+    batch = workload.run(spark.read.schema(machines.SCHEMA).json(f"{folder}/in"))
+    pq.write_table(batch.toArrow(), f"{folder}/batch.parquet")
+    tables: list[pa.Table] = []
+
+    def keep(frame: DataFrame, number: int) -> None:
+        tables.append(frame.toArrow())
+
+    rows = spark.readStream.schema(machines.SCHEMA).option("maxFilesPerTrigger", 1).json(f"{folder}/in")
+    writer = workload.run(rows).writeStream.foreachBatch(keep).trigger(availableNow=True)
+    writer.option("checkpointLocation", f"{folder}/checkpoint").start().awaitTermination()
+    pq.write_table(pa.concat_tables(tables), f"{folder}/stream.parquet")
+
+
+def main(folder: str, *py_files: str) -> None:
+    spark = SparkSession.builder.getOrCreate()
+    for path in py_files:
+        spark.sparkContext.addPyFile(path)
+    run(spark, folder)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
