@@ -12,7 +12,7 @@ import pytest
 
 import slicewise as sw
 from slicewise.errors import StateError
-from slicewise.spark.streaming import processor, track_chunks
+from slicewise.spark.streaming import inspecting, processor, track_chunks
 from slicewise.spark.streaming.packs import read_rows
 from slicewise.spark.streaming.processor import HEAD
 from tests.slicing.running import assert_same
@@ -391,3 +391,14 @@ def test_with_changes_the_operator_reports_the_same():
     reference = Reference(stream.job.running.operator(types=TYPES), MIXED, stream.job.ahead)
     assert_same([stream.batch(b) for b in batches], [reference.batch(b) for b in batches])
     assert {h["watermark"] for h in stream.heads()} == {5 * 7 + 8 - 5}
+
+
+def test_heads_of_the_format_before_units_and_oldest_rows_can_be_looked_into():
+    """Whoever moves a stream over a break of the format asks the old checkpoint how far it was read."""
+    stream = fake(SUMS)
+    run_for(stream, 3)
+    heads = stream.heads()
+    old = [{name: value for name, value in head.items() if name not in ("oldest", "unit")} for head in heads]
+    new, seen = (inspecting._summed(each, 0, ('{"row": 30}',)) for each in (heads, old))
+    assert (seen.oldest, seen.unit, seen.offsets) == (None, "microseconds", ('{"row": 30}',))
+    assert (seen.rows, seen.watermark, seen.queries) == (new.rows, new.watermark, new.queries)

@@ -130,6 +130,6 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
         queries=first["queries"],
         since=since,
         timestamps=first["timestamps"],
-        unit=first["unit"],
+        unit=first.get("unit", "microseconds"),
         **total,
     )
