@@ -9,9 +9,9 @@ import pytest
 
 import slicewise as sw
 from slicewise.errors import QueryError
-from slicewise.plan.measures import Gauge, Marks, Positions, Units, gauge_of, measures_of
+from slicewise.plan.axes import Gauge, Marks, Positions, Units, gauge_of, measures_of
+from slicewise.plan.condition_sql import UntranslatableError, condition_sql
 from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, explain_routes, route_of
-from slicewise.plan.sql import UntranslatableError, condition_sql
 
 TYPES = {
     "v": pa.int32(),

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.slicing import edges as edges_module
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.periodic import NEVER, PeriodicWindows
+from slicewise.slicing.time import edges as edges_module
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.times import INFINITY
 from tests.slicing.families import NEAR, edges_of, mixes, open_starts_of
 
 TIMES = np.arange(-NEAR, NEAR)
@@ -27,7 +28,7 @@ def edges_for(*windows, gaps=()) -> Edges:
 
 def floor(edges: list[int], t: int) -> int:
     at = bisect_right(edges, t)
-    return edges[at - 1] if at else -NEVER
+    return edges[at - 1] if at else -INFINITY
 
 
 # -- the paper's formula
@@ -41,7 +42,7 @@ def test_the_next_edge_of_a_tumbling_window(length, t):
 @given(no_landmarks, horizons)
 def test_the_next_edge_is_the_first_begin_or_end_after(windows, t):
     later = [e for e in edges_of(windows) if e > t]
-    assert edges_for(*windows).next_edge(t) == min(later, default=NEVER)
+    assert edges_for(*windows).next_edge(t) == min(later, default=INFINITY)
 
 
 # -- cells
@@ -104,7 +105,7 @@ def test_before_the_horizon_only_begins_of_open_windows_are_needed(windows, hori
     edges = edges_for(*windows)
     assert edges.needed_cells(TIMES, horizon).tolist() == [floor(needed, t) for t in TIMES.tolist()]
     for t in (-NEAR, horizon - 1, horizon, horizon + 1):
-        assert edges.needed_after(t, horizon) == min((e for e in needed if e > t), default=NEVER)
+        assert edges.needed_after(t, horizon) == min((e for e in needed if e > t), default=INFINITY)
 
 
 @given(mixes(), horizons, horizons)
@@ -118,7 +119,9 @@ def test_needed_edges_only_ever_go(windows, one, other):
 
 def test_without_a_horizon_all_edges_are_needed():
     edges = edges_for(sw.sliding(10, every=3))
-    assert edges.needed_cells(TIMES, -NEVER).tolist() == [floor(edges_of([sw.sliding(10, every=3)]), t) for t in TIMES]
+    assert edges.needed_cells(TIMES, -INFINITY).tolist() == [
+        floor(edges_of([sw.sliding(10, every=3)]), t) for t in TIMES
+    ]
 
 
 # -- gaps
@@ -137,12 +140,12 @@ def test_sessions_alone_are_cut_on_a_grid_of_the_gap():
     edges = edges_for(gaps=[5, 9])
     assert edges.inside(0, 20).tolist() == [5, 10, 15, 20]
     assert edges.next_edge(12) == 15
-    assert (edges.needed_cells(TIMES, 7) == -NEVER).all()  # which no window needs
+    assert (edges.needed_cells(TIMES, 7) == -INFINITY).all()  # which no window needs
 
 
 def test_no_windows_have_no_edges():
     edges = edges_for()
-    assert edges.next_edge(5) == NEVER
+    assert edges.next_edge(5) == INFINITY
     assert edges.inside(-5, 5).tolist() == []
     assert len(np.unique(edges.cells(TIMES))) == 1
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slicewise.slicing import kernels
-from slicewise.slicing.kernels import (
+from slicewise import kernels
+from slicewise.kernels import (
     KeyTimeIndex,
     enumerate_ranges,
     expand_ranges,

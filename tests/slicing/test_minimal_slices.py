@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.slicing.pieces import SLOT, WEIGHT
+from slicewise.slicing.rows.shared_cuts import SLOT, WEIGHT
 from tests.slicing.strategies import EverySecond, EveryThird
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.slicing.periodic import NEVER
+from slicewise.times import INFINITY
 from tests.slicing.running import TYPES, columns_of
 from tests.slicing.strategies import context_windows, rows
 
@@ -20,7 +20,7 @@ def test_nothing_is_reported_before_it_is_due(windows, stream, keyed, data):
         workload = workload.query(f"q{i}", window, n=sw.count())
     op = workload.operator(ordered=True, types=TYPES)
     stream = sorted(stream, key=lambda row: row["t"])
-    due, left = -NEVER, 0
+    due, left = -INFINITY, 0
     while stream:
         chunk = [stream.pop(0) for _ in range(min(len(stream), data.draw(st.integers(1, 3))))]
         found = op.process_batch(columns_of(chunk))
@@ -35,14 +35,14 @@ def test_nothing_is_reported_before_it_is_due(windows, stream, keyed, data):
 @pytest.mark.parametrize(
     ("window", "due", "left"),
     [
-        (sw.tumbling(sw.rows(1000)), NEVER, 1000 - 10 + 1),
-        (sw.sliding(sw.rows(1000), every=sw.rows(100)), NEVER, 1000 - 10 + 1),
+        (sw.tumbling(sw.rows(1000)), INFINITY, 1000 - 10 + 1),
+        (sw.sliding(sw.rows(1000), every=sw.rows(100)), INFINITY, 1000 - 10 + 1),
         (sw.sliding(sw.rows(10), every=sw.rows(100)), 10, 101),  # full, and waits for the next row
-        (sw.sliding(50, every=sw.rows(100)), NEVER, 100 - 10 + 1),
-        (sw.sliding(sw.rows(3), every=50), 50, NEVER),
-        (sw.policy(lambda total, oldest: False, every=50), 50, NEVER),
-        (sw.punctuated("v > 3"), -NEVER, 1),
-        (sw.tumbling(sw.units(5, "v")), -NEVER, 1),
+        (sw.sliding(50, every=sw.rows(100)), INFINITY, 100 - 10 + 1),
+        (sw.sliding(sw.rows(3), every=50), 50, INFINITY),
+        (sw.policy(lambda total, oldest: False, every=50), 50, INFINITY),
+        (sw.punctuated("v > 3"), -INFINITY, 1),
+        (sw.tumbling(sw.units(5, "v")), -INFINITY, 1),
     ],
     ids=repr,
 )

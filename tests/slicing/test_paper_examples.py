@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import slicewise as sw
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.periodic import PeriodicWindows
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import PeriodicWindows
 
 
 def counting(columnar: bool = False):

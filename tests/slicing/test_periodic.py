@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.slicing.periodic import NEVER, PeriodicWindows
+from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.times import INFINITY
 from slicewise.windows import Between, Landmark
 from tests.slicing.families import FAR, NEAR, context_free, edges_of, mixes, open_starts_of, step_of, windows_of
 
@@ -31,7 +32,7 @@ def test_a_time_is_in_the_windows_that_hold_it(window):
     for t, low, high in zip(TIMES.tolist(), first.tolist(), last.tolist(), strict=True):
         held = [(s, e) for s, e in every_window if s <= t < e]
         if isinstance(window, Landmark) and held:
-            assert high >= NEVER  # its windows never stop
+            assert high >= INFINITY  # its windows never stop
             high = low + len(held) - 1
         assert numbered(periodic, low, high) == held
 
@@ -70,7 +71,7 @@ def test_what_is_open_decides_what_is_kept(windows, horizon):
     periodic = PeriodicWindows(windows)
     every_window = [w for window in windows for w in windows_of(window)]
     starts = [s for s, e in every_window if e > horizon]
-    assert periodic.oldest_open_start(horizon) == min(starts, default=NEVER)
+    assert periodic.oldest_open_start(horizon) == min(starts, default=INFINITY)
     assert periodic.open_starts(horizon).tolist() == open_starts_of(windows, horizon)
 
 
@@ -108,7 +109,7 @@ def test_no_progression_lies_on_another(windows):
 def test_no_families_at_all():
     periodic = PeriodicWindows([])
     assert len(periodic) == 0
-    assert periodic.oldest_open_start(5) == NEVER
+    assert periodic.oldest_open_start(5) == INFINITY
     assert periodic.open_starts(5).tolist() == []
     assert periodic.points().tolist() == []
     assert periodic.progressions() == []

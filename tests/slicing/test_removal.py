@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.slicing.removal import Cuts, Revision
+from slicewise.slicing.rows.cut_updates import CachedCuts, CutUpdate
 from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
 from tests.slicing.strategies import steps
 
@@ -288,9 +288,9 @@ def test_a_size_that_no_slice_can_have_is_refused(size):
 def test_a_cut_inherits_from_the_one_that_most_of_its_rows_were_in():
     #  before   0 1 2 3 | 4 5 6 7 | 8 9 . .            two cuts of four, then rows of none
     #  now      0 1 x 2 | 3 4 5 6 | 7 8 9              x came behind all others
-    known = Cuts(np.array([0, 4]), np.array([4, 8]), np.zeros(2, bool), {"sum": (np.array([6, 22]),)})
+    known = CachedCuts(np.array([0, 4]), np.array([4, 8]), np.zeros(2, bool), {"sum": (np.array([6, 22]),)})
     came = np.array([0, 1, 10, 2, 3, 4, 5, 6, 7, 8, 9])
-    revision = Revision(known, came, 10, np.array([0, 4, 8]), np.array([True, True]))
+    revision = CutUpdate(known, came, 10, np.array([0, 4, 8]), np.array([True, True]))
     assert revision.parent.tolist() == [0, 1]
     assert revision.entering.rows.tolist() == [2, 4]
     assert revision.entering.cut.tolist() == [0, 1]
@@ -299,8 +299,8 @@ def test_a_cut_inherits_from_the_one_that_most_of_its_rows_were_in():
 
 
 def test_of_a_cut_that_is_split_the_larger_part_inherits():
-    known = Cuts(np.array([0]), np.array([10]), np.zeros(1, bool), {})
-    revision = Revision(known, np.arange(10), 10, np.array([0, 3, 10]), np.array([True, True]))
+    known = CachedCuts(np.array([0]), np.array([10]), np.zeros(1, bool), {})
+    revision = CutUpdate(known, np.arange(10), 10, np.array([0, 3, 10]), np.array([True, True]))
     assert revision.parent.tolist() == [-1, 0]
     assert revision.entering.rows.tolist() == [0, 1, 2]
     assert revision.leaving.rows.tolist() == [0, 1, 2]
@@ -308,8 +308,8 @@ def test_of_a_cut_that_is_split_the_larger_part_inherits():
 
 
 def test_a_cut_most_of_whose_rows_are_new_is_folded_anew():
-    known = Cuts(np.array([0]), np.array([2]), np.zeros(1, bool), {})
-    revision = Revision(known, np.array([0, 2, 3, 4, 1]), 2, np.array([0, 4]), np.array([True]))
+    known = CachedCuts(np.array([0]), np.array([2]), np.zeros(1, bool), {})
+    revision = CutUpdate(known, np.array([0, 2, 3, 4, 1]), 2, np.array([0, 4]), np.array([True]))
     assert revision.parent.tolist() == [-1]
     assert len(revision.leaving.rows) == 0
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import slicewise as sw
 from slicewise.columns import Column
-from slicewise.slicing.cutting import cut_rows
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.periodic import NEVER, PeriodicWindows
-from slicewise.slicing.slices import Slices
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.slicing.time.slicer import cut_rows
+from slicewise.slicing.time.slices import Slices
+from slicewise.times import INFINITY
 from tests.profiles import fewer
 from tests.slicing.families import NEAR, mixes
 from tests.slicing.running import TYPES, run_operator
@@ -58,7 +59,7 @@ def assert_partition(slices: Slices, rows: list[tuple[int, int]]) -> None:
 def test_cutting_makes_one_slice_per_key_and_cell(windows, rows, gaps):
     edges = Edges(PeriodicWindows(windows), gaps)
     slices = cut(rows, 0, edges)
-    slices._check(edges, -NEVER, gaps)
+    slices._check(edges, -INFINITY, gaps)
     assert_partition(slices, rows)
     cells = edges.cells(np.array([t for _, t in rows]))
     assert len(slices) == len({(k, c) for (k, _), c in zip(rows, cells.tolist(), strict=True)})
@@ -111,7 +112,7 @@ def test_settling_at_once_or_piece_by_piece_is_the_same(windows, chunks, horizon
 def test_rows_of_equal_time_are_combined_in_the_order_of_their_arrival():
     edges = Edges(PeriodicWindows([sw.tumbling(10)]))
     pieces, _ = cut_all([[(0, 5)], [(0, 5), (0, 5)], [(0, 5)]], edges)
-    settled = Slices.empty(MONOIDS).settled(pieces, edges, -NEVER, (), MONOIDS)
+    settled = Slices.empty(MONOIDS).settled(pieces, edges, -INFINITY, (), MONOIDS)
     assert members(settled) == [[0, 1, 2, 3]]
 
 
@@ -122,7 +123,7 @@ def test_a_piece_that_begins_earlier_still_came_later():
     #   c     d   came second
     edges = Edges(PeriodicWindows([sw.tumbling(10)]))
     pieces, _ = cut_all([[(0, 2), (0, 4)], [(0, 0), (0, 4)]], edges)
-    settled = Slices.empty(MONOIDS).settled(pieces, edges, -NEVER, (), MONOIDS)
+    settled = Slices.empty(MONOIDS).settled(pieces, edges, -INFINITY, (), MONOIDS)
     assert members(settled) == [[0, 1, 2, 3]]
     assert (settled.first.tolist(), settled.last.tolist()) == ([0], [4])
 
@@ -132,9 +133,9 @@ def test_slices_closed_to_sessions_are_not_merged_with_open_ones():
     (old,), _ = cut_all([[(0, 1), (0, 2)]], edges)
     old = Slices(*old._columns()[:5], np.ones(len(old), np.int64), old.parts)
     (new,), _ = cut_all([[(0, 3)]], edges)
-    settled = old.settled([new], edges, -NEVER, [5], MONOIDS)
+    settled = old.settled([new], edges, -INFINITY, [5], MONOIDS)
     assert settled.closed.tolist() == [1, 0]
-    settled._check(edges, -NEVER, [5])
+    settled._check(edges, -INFINITY, [5])
 
 
 def test_nothing_settles_to_nothing():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
-from slicewise.slicing.stores import STORES, EagerStore, LazyStore, PrefixStore
+from slicewise.slicing.answers.range_stores import STORES, EagerStore, LazyStore, PrefixStore
 from slicewise.testing.same import is_same
 from tests.profiles import fewer
 

@@ -19,7 +19,7 @@ from slicewise.columns import Column
 from slicewise.errors import QueryError
 from slicewise.plan.plan import SORTED, VALUES, tie_columns
 from slicewise.slicing.operator import Operator
-from slicewise.slicing.tuples import Tuples
+from slicewise.slicing.time.tuples import Tuples
 from slicewise.testing import Oracle, fold, ties
 from slicewise.testing.definitions import order_of
 from tests.slicing.running import TYPES, assert_same, columns_of, key_of, run_operator

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.amounts import UNITS
 from slicewise.errors import DataError, QueryError, StateError
-from slicewise.plan.plan import LARGEST, largest_time
+from slicewise.times import LARGEST_TIME, largest_time
 from tests.slicing.running import TYPES, assert_same, assert_same_in_order, columns_of, run_operator, run_oracle
 from tests.slicing.strategies import aggregates_over, mixed_workloads, steps, workloads
 from tests.slicing.unit_time import TICKS, in_durations, in_integers, in_timestamps
@@ -455,7 +455,7 @@ def far_workloads(draw: st.DrawFn) -> sw.Workload:
     """Windows as long and as far away as they may be, in any unit, and plain integers."""
     unit = draw(st.sampled_from([None, *UNITS]))
     latest = largest_time(unit)
-    longest = min(latest, LARGEST)
+    longest = min(latest, LARGEST_TIME)
     size = st.one_of(st.integers(longest // 3, longest), st.just(longest))
     instant = st.one_of(st.integers(-latest, latest), st.sampled_from([-latest, 0, latest]))
     kinds = st.one_of(
@@ -478,7 +478,9 @@ def far_workloads(draw: st.DrawFn) -> sw.Workload:
 
 def far_times(unit: str | None) -> st.SearchStrategy[int]:
     latest = largest_time(unit)
-    ends = st.one_of(st.integers(0, 3), st.sampled_from([LARGEST // 2, LARGEST]).map(lambda n: n % (latest + 1)))
+    ends = st.one_of(
+        st.integers(0, 3), st.sampled_from([LARGEST_TIME // 2, LARGEST_TIME]).map(lambda n: n % (latest + 1))
+    )
     return st.one_of(st.integers(-latest, latest), ends, ends.map(lambda n: latest - n), ends.map(lambda n: n - latest))
 
 

@@ -24,8 +24,7 @@ import slicewise as sw
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, plan_for
 from slicewise.results import CHANGES, Result
-from slicewise.slicing.intake import bounds_type
-from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.input import bounds_type
 from slicewise.spark.output import LATE, LATE_CHANGE
 from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.streaming import processor
@@ -35,6 +34,7 @@ from slicewise.spark.streaming.processor import HEAD, ShardProcessor
 from slicewise.spark.streaming.reports import report_type
 from slicewise.spark.streaming.stream import _can_slice, _job
 from slicewise.spark.types import arrow_type
+from slicewise.times import INFINITY
 from tests.slicing.running import TYPES
 
 #: Rows of a micro-batch, by partition.
@@ -317,7 +317,7 @@ class Reference:
 
     def __init__(self, runs: Any, workload: sw.Workload, ahead: int = 0) -> None:
         self.runs, self.workload, self.ahead = runs, workload, ahead
-        self.latest = -NEVER
+        self.latest = -INFINITY
 
     def batch(self, partitions: Partitions) -> list[Result]:
         """The results of a micro-batch."""
@@ -330,7 +330,7 @@ class Reference:
             for row in rows:
                 self.runs.process(row[self.workload.time], row, tuple(row[k] for k in self.workload.keys))
         self.latest = max([self.latest, *(r[self.workload.time] for r in rows)])
-        if self.latest <= -NEVER:
+        if self.latest <= -INFINITY:
             return []
         at = self.latest + self.ahead if self.ahead else self.latest - self.workload.watermark
         return list(self.runs.advance(at))

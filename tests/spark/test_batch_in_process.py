@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 import slicewise as sw
-from slicewise.slicing.slices import Slices
+from slicewise.slicing.time.slices import Slices
 from slicewise.spark import composing, rows
 from slicewise.spark.composing import normal_form, number_keys
 from slicewise.spark.types import spark_type

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 import slicewise as sw
 from slicewise.columns import Column
 from slicewise.conditions import Condition
-from slicewise.plan.measures import measures_of
+from slicewise.plan.axes import measures_of
+from slicewise.plan.condition_sql import condition_sql
 from slicewise.plan.plan import VALUES
 from slicewise.plan.routes import SLICES, route_of
-from slicewise.plan.sql import condition_sql
+from slicewise.slicing.compose import find_windows
 from slicewise.slicing.operator import Operator
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.vectors import find_windows
+from slicewise.slicing.time.slices import Slices
 from slicewise.testing.ticks import windows_with
 from tests.spark.running import ansi, rows_of, same
 

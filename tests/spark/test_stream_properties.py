@@ -13,9 +13,9 @@ import slicewise as sw
 from slicewise.errors import DataError
 from slicewise.plan.plan import VALUES
 from slicewise.slicing.operator import Operator
-from slicewise.slicing.periodic import NEVER
 from slicewise.spark.streaming import packs, track_chunks
 from slicewise.testing import Oracle, fold
+from slicewise.times import INFINITY
 from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same
 from tests.slicing.strategies import context_windows, windows
@@ -168,7 +168,7 @@ def test_with_emit_changes_queries_come_and_go_too(workload, batches, window, da
     stream = stream.again(two, emit="changes")
     found += run(stream, batches[at:])
     assert_same(*([[r for r in results if r.query != "other"] for results in each] for each in (found, always)))
-    since = max((head["since"].get("other", -NEVER) for head in stream.heads()), default=-NEVER)
+    since = max((head["since"].get("other", -INFINITY) for head in stream.heads()), default=-INFINITY)
     if comes:
         kept = [[r for r in results if r.query == "other" and r.start >= since] for results in always]
         assert_same([[r for r in results if r.query == "other"] for results in found[at:]], kept[at:])
@@ -192,7 +192,7 @@ def test_a_row_without_event_time_fails_where_that_was_asked_for_and_nothing_is_
 @given(any_workloads(), micro_batches())
 def test_the_report_of_a_micro_batch_says_where_the_stream_stands(workload, batches):
     stream = FakeStream(workload, shards=2)
-    latest = -NEVER
+    latest = -INFINITY
     for batch in batches:
         done = len(stream.told)
         stream.batch(batch)

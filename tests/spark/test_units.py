@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 import slicewise as sw
 from slicewise.amounts import UNITS
 from slicewise.errors import DataError, QueryError
-from slicewise.plan.plan import VALUES, largest_time
+from slicewise.plan.plan import VALUES
 from slicewise.slicing.operator import Operator
 from slicewise.testing import Oracle
+from slicewise.times import largest_time
 from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same
 from tests.slicing.strategies import mixed_workloads, workloads

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
-from slicewise.amounts import UNITS, Amount, format_instant, from_micros
+from slicewise.amounts import UNITS, Amount, format_instant
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
 from slicewise.results import ResultSchema
+from slicewise.times import LARGEST_TIME, largest_time
 from slicewise.windows import Context, Session, Window
 from slicewise.workload import Workload
 
@@ -25,7 +26,6 @@ __all__ = [
     "Plan",
     "check_runnable",
     "is_periodic",
-    "largest_time",
     "needs_rows",
     "plan_for",
     "tie_columns",
@@ -34,10 +34,6 @@ __all__ = [
 #: What decides between rows of equal event time: their arrival, their values, or their arrival in order of values.
 ARRIVAL, VALUES, SORTED = "arrival", "values", "sorted"
 STORE_NAMES = ("lazy", "eager", "prefix")
-#: Bounds of windows are computed in 64 bits, with room to add and subtract them.
-LARGEST = 2**60
-#: In nanoseconds that would be July 2006. What 64 bits leave to them, if windows are no longer than that: August 2079.
-LARGEST_NANOSECONDS = 3 * LARGEST - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,20 +105,10 @@ class Plan:
     order: tuple[str, ...] = ()
 
 
-def largest_time(unit: str | None) -> int:
-    """The largest event time, in the unit of the time column, around which windows can be computed and shown.
-
-    >>> largest_time("seconds") == 2**60 // 10**6
-    True
-    """
-    # Seconds and milliseconds end where timestamps do, which windows become in tables.
-    return LARGEST_NANOSECONDS if unit == "nanoseconds" else from_micros(LARGEST, unit or "microseconds")
-
-
 def check_runnable(workload: Workload) -> None:
     """Refuse windows that the engine cannot run."""
     latest = largest_time(workload.unit)
-    longest = min(latest, LARGEST)
+    longest = min(latest, LARGEST_TIME)
     for query in workload.queries:
         lengths, instants = _times(query.window)
         if max(map(abs, lengths), default=0) > longest or max(map(abs, instants), default=0) > latest:

@@ -15,11 +15,11 @@ from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
 from slicewise.aggregates.visual import M4
 from slicewise.columns import physical_dtype
 from slicewise.errors import QueryError
+from slicewise.plan.axes import counts_rows, counts_units, gauge_of
 from slicewise.plan.characteristics import characteristics_of
+from slicewise.plan.condition_sql import UntranslatableError, condition_sql
 from slicewise.plan.decisions import Decision, keep_tuples
-from slicewise.plan.measures import counts_rows, counts_units, gauge_of
 from slicewise.plan.plan import is_periodic
-from slicewise.plan.sql import UntranslatableError, condition_sql
 from slicewise.windows import Punctuated, Session, Sliding, Window
 from slicewise.workload import Query, Workload
 

@@ -13,14 +13,15 @@ import numpy as np
 from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan, needs_rows
-from slicewise.slicing.edges import Edges
+from slicewise.slicing.answers.answers import Reported, Table
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.intake import conform
-from slicewise.slicing.periodic import NEVER, PeriodicWindows
-from slicewise.slicing.reports import Reported, Table
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.tracks import TrackState, carried_track
-from slicewise.slicing.tuples import Tuples
+from slicewise.slicing.input import conform
+from slicewise.slicing.rows.context_aware import ContextAwareState, carried_track
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.times import INFINITY
 from slicewise.windows import Session
 from slicewise.workload import Query
 
@@ -52,10 +53,10 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
     before = {q.name: q for q in engine.plan.workload.queries}
     added = [q for q in plan.workload.queries if before.get(q.name) != q]
     counting = tuple(q.name for q in added if needs_rows(q.window))
-    begin = max(old.latest + 1, engine.horizon) if old.latest > -NEVER else -NEVER
+    begin = max(old.latest + 1, engine.horizon) if old.latest > -INFINITY else -INFINITY
     if counting:
-        state = replace(state, tracks=(*state.tracks, TrackState.empty(plan, counting, begin)))
-    if not added or old.latest <= -NEVER:
+        state = replace(state, tracks=(*state.tracks, ContextAwareState.empty(plan, counting, begin)))
+    if not added or old.latest <= -INFINITY:
         return state
     target = Engine(plan, state)
     cut_anew = set(plan.tuple_types) <= set(old.tuples.columns) and int(old.slices.rows.sum()) == len(old.tuples)
@@ -83,12 +84,12 @@ def complete_since(query: Query, state: State, missing: set[str]) -> int:
     if isinstance(query.window, Session):
         gap = int(query.window.gap.size)
         unclear = slices.last[slices.last - slices.first > gap]
-        since = max(since, int(unclear.max()) + 1 if len(unclear) else -NEVER)
+        since = max(since, int(unclear.max()) + 1 if len(unclear) else -INFINITY)
         # A session that starts within the gap after a row that is gone might have started with that row.
-        return since + gap if since > -NEVER else since
+        return since + gap if since > -INFINITY else since
     grid = Edges(PeriodicWindows([query.window])).needed
     unclear = slices.last[grid.floor(slices.first) != grid.floor(slices.last)]
-    return max(since, int(unclear.max()) + 1 if len(unclear) else -NEVER)
+    return max(since, int(unclear.max()) + 1 if len(unclear) else -INFINITY)
 
 
 def carried_state(state: State, labels: Labels, plan: Plan) -> State:

@@ -16,22 +16,23 @@ import numpy as np
 from slicewise.aggregates.base import put_parts
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
+from slicewise.kernels import KeyTimeIndex
 from slicewise.plan.plan import Plan
 from slicewise.results import Block, Results
-from slicewise.slicing.cutting import cut_rows, cut_stream
-from slicewise.slicing.discretise import Step
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.kernels import KeyTimeIndex
+from slicewise.slicing.answers.answers import Reported, Reporter
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.passing import waiting
-from slicewise.slicing.periodic import ALL, NEVER, PeriodicWindows
-from slicewise.slicing.reports import Reported, Reporter
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.tracks import Track, TrackState, new_tracks
-from slicewise.slicing.triggers import Sessions, corrected_windows, ended_windows, find_sessions, no_windows
-from slicewise.slicing.tuples import Tuples
+from slicewise.slicing.rows.context_aware import ContextAwareQueries, ContextAwareState, new_tracks
+from slicewise.slicing.rows.discretisers import Step
+from slicewise.slicing.rows.handover import waiting
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import ALL, PeriodicWindows
+from slicewise.slicing.time.slicer import cut_rows, cut_stream
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.time.window_manager import Sessions, corrected_windows, ended_windows, find_sessions, no_windows
+from slicewise.times import INFINITY
 
-__all__ = ["Engine", "State", "Verdict"]
+__all__ = ["Engine", "Lateness", "State"]
 
 #: Fewer slices than this are not worth merging.
 FEW_SLICES = 256
@@ -58,16 +59,16 @@ class State:
     slices: Slices
     tuples: Tuples
     reported: Reported
-    watermark: int = -NEVER
-    forgotten: int = -NEVER
-    latest: int = -NEVER
+    watermark: int = -INFINITY
+    forgotten: int = -INFINITY
+    latest: int = -INFINITY
     since: Mapping[str, int] = field(default_factory=dict)
     after: Mapping[str, int] = field(default_factory=dict)
-    tracks: tuple[TrackState, ...] = ()
+    tracks: tuple[ContextAwareState, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Lateness:
     """What became of rows on arrival: which are late, and which must wait for the next step to be judged."""
 
     late: np.ndarray
@@ -87,7 +88,7 @@ class Engine:
         )
         if state is None:
             self.state = replace(self.state, tracks=new_tracks(plan))
-        self.tracks = [Track(plan, track) for track in self.state.tracks]
+        self.tracks = [ContextAwareQueries(plan, track) for track in self.state.tracks]
         # Where rows are put in order anyway, time slices get them from there, unless they keep rows of their own.
         feeds = bool(self.tracks) and bool(plan.windows or plan.gaps) and not plan.recomputed
         self._feeder = self.tracks[0] if feeds else None
@@ -107,15 +108,15 @@ class Engine:
 
     def _horizon(self, watermark: int) -> int:
         # Who corrects for longer than time lasts never closes a window.
-        return watermark if abs(watermark) >= NEVER else max(watermark - self.plan.workload.lateness, -NEVER)
+        return watermark if abs(watermark) >= INFINITY else max(watermark - self.plan.workload.lateness, -INFINITY)
 
     # Rows in
 
-    def judge(self, times: np.ndarray) -> Verdict:
+    def judge(self, times: np.ndarray) -> Lateness:
         """Which rows are late, and which will only be known to be when sessions are composed."""
         nothing = np.empty(0, np.int64)
-        if self.plan.ordered or self.horizon <= -NEVER or times.min() > self.horizon:
-            return Verdict(nothing, nothing)
+        if self.plan.ordered or self.horizon <= -INFINITY or times.min() > self.horizon:
+            return Lateness(nothing, nothing)
         old = np.flatnonzero(times <= self.horizon)
         inside, still_open = self.windows.open_mask(times[old], self.horizon)
         if self.tracks:
@@ -123,9 +124,9 @@ class Engine:
             inside[:] = True
             still_open |= times[old] == self.horizon
         if not self.plan.gaps:
-            return Verdict(old[inside & ~still_open], nothing)
+            return Lateness(old[inside & ~still_open], nothing)
         # A row joins an open session however old it is, if other rows lead from the session to it.
-        return Verdict(nothing, old[~still_open & (times[old] + self.plan.gaps[-1] < self.horizon)])
+        return Lateness(nothing, old[~still_open & (times[old] + self.plan.gaps[-1] < self.horizon)])
 
     def insert(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
         """Let rows in: cut them into slices, and store them where the plan says so."""
@@ -163,23 +164,25 @@ class Engine:
     def next_due(self) -> tuple[int, int]:
         """For ordered streams: the event time of the first row that would let some window be reported, and after how
         many rows one would where rows are counted."""
-        due = rows = NEVER
+        due = rows = INFINITY
         for track in self.tracks:
             at, many = track.next_due(self.state.watermark)
             due, rows = min(due, at), min(rows, many)
         if len(self.windows):
             following = np.minimum(self.windows.ended_by(ALL, self.state.watermark) + 1, self.windows.most)
             ends = self.windows.ends(ALL, following)
-            due = min(due, int(np.where(ends > self.state.watermark, ends, NEVER).min()))
+            due = min(due, int(np.where(ends > self.state.watermark, ends, INFINITY).min()))
         if self.plan.gaps:
             slices = self.state.slices
             alive = slices.last[slices.closed < len(self.plan.gaps)]
             waits = self._waiting([track.settled() for track in self.tracks]).time
             if len(alive) or len(waits):
-                due = min(due, int(min(alive.min(initial=NEVER), waits.min(initial=NEVER))) + self.plan.gaps[0] + 1)
+                due = min(
+                    due, int(min(alive.min(initial=INFINITY), waits.min(initial=INFINITY))) + self.plan.gaps[0] + 1
+                )
         return due, rows
 
-    def _waiting(self, tracks: Sequence[TrackState]) -> Tuples:
+    def _waiting(self, tracks: Sequence[ContextAwareState]) -> Tuples:
         """The rows that are in no slice yet, of those that stand in the tracks."""
         if self._feeder is None:
             return Tuples.empty({})
@@ -215,7 +218,7 @@ class Engine:
             open_sessions.append(sessions.take(~turned_away))
         index = KeyTimeIndex(slices.key, slices.first, one_key=not self.plan.workload.keys)
         changed = no_windows()
-        if self.plan.workload.lateness and state.watermark > -NEVER:
+        if self.plan.workload.lateness and state.watermark > -INFINITY:
             changed = corrected_windows(self.windows, slices, index, before, state.watermark)
         ended = ended_windows(self.windows, slices, index, state.watermark, watermark)
         reported, more = answers.windows(changed, ended, reported)
@@ -223,7 +226,7 @@ class Engine:
         for _, more, _ in moved:
             blocks += more
         forgotten = state.forgotten
-        if len(slices) >= self._merge_at or watermark >= NEVER:
+        if len(slices) >= self._merge_at or watermark >= INFINITY:
             slices, forgotten = self._without_old(slices, after, forgotten)
             tuples = tuples.behind(slices) if len(tuples) else tuples
             self._merge_at = 2 * len(slices) + FEW_SLICES if self._merges_late else 0
@@ -243,7 +246,7 @@ class Engine:
         self._pieces, self._rows = [], []
         return Results(self.plan.schema, blocks), open_sessions
 
-    def _advance_tracks(self, step: Step, keys: KeyTable) -> list[tuple[TrackState, list[Block], Slices | None]]:
+    def _advance_tracks(self, step: Step, keys: KeyTable) -> list[tuple[ContextAwareState, list[Block], Slices | None]]:
         try:
             return [t.advance(step, keys, self.edges if t is self._feeder else None) for t in self.tracks]
         except RefusedRowsError:

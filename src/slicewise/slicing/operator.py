@@ -21,11 +21,11 @@ from slicewise.results import Results
 from slicewise.slicing import snapshots
 from slicewise.slicing.adapting import adapted_state
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.intake import Batch, check_time, conform, parse_types, read_batch, watermark_limit
+from slicewise.slicing.input import Batch, check_time, conform, parse_types, read_batch, watermark_limit
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.periodic import NEVER
-from slicewise.slicing.rowbuffer import RowBuffer
-from slicewise.slicing.triggers import Sessions
+from slicewise.slicing.row_buffer import RowBuffer
+from slicewise.slicing.time.window_manager import Sessions
+from slicewise.times import INFINITY
 from slicewise.windows import Window
 from slicewise.workload import Workload
 
@@ -179,7 +179,7 @@ class Operator:
     def close(self) -> Results:
         """The end of the stream: every window that holds rows is reported. Nothing can be processed afterwards."""
         self._check_open()
-        results = self._flush() + self._step(NEVER)
+        results = self._flush() + self._step(INFINITY)
         self._closed = True
         self._buffer.look_closer()
         return results
@@ -194,7 +194,7 @@ class Operator:
     def stats(self) -> Stats:
         """Counts of what the operator holds and has done."""
         self._flush()
-        watermark = None if abs(self._watermark) >= NEVER else self._watermark
+        watermark = None if abs(self._watermark) >= INFINITY else self._watermark
         if self._engine is None:
             return Stats(0, 0, 0, 0, 0, 0, 0, watermark)
         state = self._engine.settled()
@@ -224,8 +224,8 @@ class Operator:
         return pa.table(
             {
                 **names,
-                "start": pa.array(cells, mask=cells <= -NEVER),
-                "end": pa.array(ends, mask=ends >= NEVER),
+                "start": pa.array(cells, mask=cells <= -INFINITY),
+                "end": pa.array(ends, mask=ends >= INFINITY),
                 "first": s.first,
                 "last": s.last,
                 "rows": s.rows,
@@ -250,7 +250,7 @@ class Operator:
         if self._engine is None:
             return None
         since = self._engine.state.since.get(name)
-        return since if since is not None and since > -NEVER else None
+        return since if since is not None and since > -INFINITY else None
 
     def remove_query(self, name: str) -> None:
         """Remove a query from the running operator, with what only it needed."""
@@ -288,7 +288,7 @@ class Operator:
         self._time_type = None
         self._engine = None
         self._keys = KeyTable([])
-        self._watermark = -NEVER
+        self._watermark = -INFINITY
         self._waiting, self._late = [], []
         #: Results of rows beside one that was refused; they come out with the next ones.
         self._held = NOTHING
@@ -301,8 +301,8 @@ class Operator:
         """The event time of the first row that lets windows be reported, and how many rows let others."""
         self._check_open()
         if not self.ordered:
-            return NEVER, NEVER
-        return (-NEVER, 1) if self._engine is None else self._engine.next_due()
+            return INFINITY, INFINITY
+        return (-INFINITY, 1) if self._engine is None else self._engine.next_due()
 
     def _instant(self, watermark: Any) -> int:
         if isinstance(watermark, (int, np.integer)) and not isinstance(watermark, bool):

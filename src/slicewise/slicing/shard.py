@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from slicewise.plan.plan import VALUES
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.intake import Batch
+from slicewise.slicing.input import Batch
 from slicewise.slicing.operator import Operator, _Kept
-from slicewise.slicing.periodic import NEVER
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.tuples import Tuples
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.times import INFINITY
 from slicewise.windows import Session
 from slicewise.workload import Workload
 
@@ -91,7 +91,7 @@ class Shard(Operator):
         gaps = {q.name: int(q.window.gap.size) for q in self.workload.queries if isinstance(q.window, Session)}
         # A session that starts within the gap after an earlier row might have started with that row.
         since = {n: max(state.since[n], at + gaps.get(n, 0)) for n in queries if n in state.after}
-        after = dict.fromkeys(since, -NEVER)
+        after = dict.fromkeys(since, -INFINITY)
         self.engine.state = replace(state, since={**state.since, **since}, after={**state.after, **after})
 
     def late_rows(self, column: str, keys: Sequence[str]) -> tuple[pa.Array, list[pa.Array]] | None:

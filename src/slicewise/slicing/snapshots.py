@@ -23,14 +23,14 @@ from slicewise.columns import Column, type_name
 from slicewise.errors import StateError
 from slicewise.plan.plan import Plan
 from slicewise.slicing.adapting import Labels, adapted_state, carried_state
+from slicewise.slicing.answers.answers import Reported, Table
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.intake import Batch, check_time
+from slicewise.slicing.input import Batch, check_time
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.ledgers import Ledger
-from slicewise.slicing.reports import Reported, Table
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.tracks import Track, TrackState, carried_track
-from slicewise.slicing.tuples import Tuples
+from slicewise.slicing.rows.context_aware import ContextAwareQueries, ContextAwareState, carried_track
+from slicewise.slicing.rows.ledgers import Ledger
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.widening import check_types, widened
 from slicewise.windows import Policy, Sliding, Window
 from slicewise.workload import Workload
@@ -235,7 +235,7 @@ def _state(snapshot: Mapping[str, Any], plan: Plan, was: Mapping[str, pa.DataTyp
     )
 
 
-def _track_to_data(track: Track, state: TrackState) -> dict[str, Any]:
+def _track_to_data(track: ContextAwareQueries, state: ContextAwareState) -> dict[str, Any]:
     saved = {d.name: d for d in track.discretisers}
     return {
         "rows": _arrays(state.rows, without="columns") | {"columns": _columns_to_data(state.rows.columns)},
@@ -251,17 +251,17 @@ def _track_to_data(track: Track, state: TrackState) -> dict[str, Any]:
     }
 
 
-def _track_from_data(data: Mapping[str, Any], plan: Plan, widen: _Widening) -> TrackState | None:
+def _track_from_data(data: Mapping[str, Any], plan: Plan, widen: _Widening) -> ContextAwareState | None:
     rows = dict(data["rows"])
     columns = widen.columns(rows.pop("columns"))
     ledgers = {name: Ledger(**arrays) for name, arrays in data["ledgers"].items()}
     same = {name: data[name] for name in ("base", "last_seen", "queries", "since", "arrived", "windows")}
     slices = {name: widen.parts(name, parts) for name, parts in data["slices"].items()}
-    state = TrackState(Tuples(**rows, columns=columns), slices, ledgers=ledgers, **same, given=data["arrived"])
+    state = ContextAwareState(Tuples(**rows, columns=columns), slices, ledgers=ledgers, **same, given=data["arrived"])
     kept = carried_track(state, plan)
     if kept is None:
         return None
-    saved = {d.name: d for d in Track(plan, kept).discretisers}
+    saved = {d.name: d for d in ContextAwareQueries(plan, kept).discretisers}
     memory = {name: saved[name].load(m) for name, m in data["memory"].items() if name in saved}
     return replace(kept, memory=memory)
 

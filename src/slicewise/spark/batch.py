@@ -10,12 +10,12 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from slicewise.plan.measures import measures_of
+from slicewise.plan.axes import measures_of
 from slicewise.plan.plan import ARRIVAL, VALUES, plan_for, tie_columns
 from slicewise.plan.routes import ROWS, SLICES, is_one_tumbling, route_of
 from slicewise.results import ResultSchema
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.periodic import PeriodicWindows
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.composing import Composer
 from slicewise.spark.measures import measure_rows, partials_by_position

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from slicewise.plan.decisions import Decision
 from slicewise.plan.grids import Progression
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.time.edges import Edges
+from slicewise.times import INFINITY
 
 __all__ = ["cell_of", "choose_cells"]
 
@@ -42,7 +42,7 @@ def cell_of(time: Column, edges: Edges) -> Column:
     if choice == "panes":
         return _floor(time, progressions[0] if len(progressions) == 1 else _common(progressions))  # type: ignore
     floors = [_floor(time, p) for p in progressions]
-    floors += [F.when(time >= p, F.lit(p)).otherwise(F.lit(-NEVER)) for p in points]
+    floors += [F.when(time >= p, F.lit(p)).otherwise(F.lit(-INFINITY)) for p in points]
     cell = floors[0] if len(floors) == 1 else F.greatest(*floors)
     return F.when(time.isNotNull(), cell)
 

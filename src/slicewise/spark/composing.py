@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slicewise.columns import Column
+from slicewise.kernels import order_by, segment_starts
 from slicewise.plan.plan import Plan
 from slicewise.results import Block
-from slicewise.slicing.kernels import order_by, segment_starts
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.vectors import Composition
+from slicewise.slicing.compose import Composition
+from slicewise.slicing.time.slices import Slices
 from slicewise.spark.measures import Measured
 from slicewise.spark.output import Output
 from slicewise.spark.shelf import Reader

@@ -20,16 +20,17 @@ from pyspark.sql import functions as F
 from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.picks import First, Last
 from slicewise.columns import Column as Values
-from slicewise.plan.measures import LARGEST, LONG_DIGITS, Marks, Measure, Positions, Units
+from slicewise.plan.axes import LONG_DIGITS, Marks, Measure, Positions, Units
+from slicewise.plan.condition_sql import condition_sql
 from slicewise.plan.plan import Plan
-from slicewise.plan.sql import condition_sql
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.periodic import PeriodicWindows
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.ordering import in_order
 from slicewise.spark.partials import partials_of
 from slicewise.spark.shelf import Reader, Shelf
 from slicewise.spark.source import TIME, Source, value_name
+from slicewise.times import LARGEST_TIME
 from slicewise.windows import Sliding
 
 __all__ = ["Measured", "NumberedSource", "measure_rows", "partials_by_position"]
@@ -138,7 +139,7 @@ def _cell(measure: Measure, name: str, source: Source) -> Column:
     value = F.col(name)
     if measure.gauge.exact:
         cell = cell_of(value, Edges(PeriodicWindows(measure.windows)))
-        finite = value.between(-LARGEST, LARGEST)
+        finite = value.between(-LARGEST_TIME, LARGEST_TIME)
     else:
         cell = _double_cell(value, measure.windows)
         finite = F.abs(value) <= F.lit(_furthest(measure.windows))  # NaN is larger
@@ -160,7 +161,7 @@ def _furthest(windows: Sequence[Sliding]) -> float:
 
 
 def _last_tick(value: Column, step: float, offset: float, length: float) -> Column:
-    """As :func:`slicewise.slicing.measures.last_tick`, with the same rounding."""
+    """As :func:`slicewise.slicing.rows.measure_windows.last_tick`, with the same rounding."""
 
     def tick(k: Column) -> Column:
         return k * F.lit(float(step)) + F.lit(float(offset)) + F.lit(float(length))

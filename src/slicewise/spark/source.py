@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from slicewise.errors import DataError, did_you_mean
-from slicewise.plan.plan import largest_time
 from slicewise.results import RESERVED
-from slicewise.slicing.intake import bounds_type
+from slicewise.slicing.input import bounds_type
 from slicewise.spark.types import arrow_type, holds_map
+from slicewise.times import largest_time
 from slicewise.workload import Workload
 
 __all__ = ["Source", "column", "key_name", "value_name"]

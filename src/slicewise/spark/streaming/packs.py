@@ -20,10 +20,10 @@ from slicewise import plain
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.plan.plan import Plan
-from slicewise.slicing.cutting import cut_stream
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.periodic import PeriodicWindows
-from slicewise.slicing.slices import Slices
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.slicing.time.slicer import cut_stream
+from slicewise.slicing.time.slices import Slices
 from slicewise.spark.composing import number_keys, tables_of
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.types import arrow_type

@@ -22,8 +22,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from slicewise.amounts import from_micros
 from slicewise.errors import OverflowInWindowError, StateError
 from slicewise.results import Results
-from slicewise.slicing.intake import watermark_limit
-from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.input import watermark_limit
 from slicewise.slicing.shard import Shard
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
@@ -31,6 +30,7 @@ from slicewise.spark.streaming.chunks import join, split
 from slicewise.spark.streaming.decoded import DECODED
 from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices
 from slicewise.spark.streaming.reports import reports
+from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
 __all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor"]
@@ -91,9 +91,9 @@ class ShardJob:
 
     def shown(self, watermark: int) -> int | None:
         """The user's watermark when this is the engine's; None before the first row."""
-        if watermark <= -NEVER:
+        if watermark <= -INFINITY:
             return None
-        return max(watermark - self.ahead - self.workload.watermark, -NEVER) if self.ahead else watermark
+        return max(watermark - self.ahead - self.workload.watermark, -INFINITY) if self.ahead else watermark
 
     def said(self) -> dict[str, Any]:
         """What must not change between two runs, besides what the engine's own snapshot holds."""
@@ -133,7 +133,7 @@ class ShardProcessor(StatefulProcessor):
         latest = max([head["latest"], *seen])
         now = timerValues.getCurrentProcessingTimeInMs() if self.job.idle is not None else 0
         head = {**head, "latest": latest, "arrived": now if seen else head["arrived"]}
-        if latest > -NEVER:
+        if latest > -INFINITY:
             results = results + _advance(shard, self.job.watermark(latest))
         told = yield from self._finish(key, head, shard, results, before, sum(p.bad for p in packs), late)
         self._wake_up(told, now)
@@ -147,7 +147,7 @@ class ShardProcessor(StatefulProcessor):
         silent = from_micros(1000 * (now - head["arrived"]), self.job.workload.time_measure.unit)
         clock = self.job.watermark(head["latest"] + silent)
         before = (shard._rows, shard._late_rows)
-        results = _advance(shard, clock) if head["latest"] > -NEVER else Results()
+        results = _advance(shard, clock) if head["latest"] > -INFINITY else Results()
         told = yield from self._finish(key, head, shard, results, before, 0, [])
         self._wake_up(told, now)
 
@@ -161,7 +161,7 @@ class ShardProcessor(StatefulProcessor):
         job = self.job
         found = self.chunks.getValue((HEAD,))
         if found is None:
-            head: dict[str, Any] = {"latest": -NEVER, "arrived": 0, "version": None, "directory": {}}
+            head: dict[str, Any] = {"latest": -INFINITY, "arrived": 0, "version": None, "directory": {}}
             return head, Shard(job.running, job.types, job.time_type)
         rest, said = found
         head = json.loads(said)
@@ -171,7 +171,7 @@ class ShardProcessor(StatefulProcessor):
             shard = Shard(job.running, job.types, job.time_type)
             chunks = {name: self._chunk(name) for name in head["directory"]}
             shard.restore(_continued(join(rest, chunks, job.workload.trusted), head, job))
-            if job.ahead and head["latest"] > -NEVER:
+            if job.ahead and head["latest"] > -INFINITY:
                 had = head["queries"]
                 shard.begin([q.name for q in job.workload.queries if had.get(q.name) != repr(q)], head["latest"] + 1)
         return head, shard
@@ -274,7 +274,7 @@ def _continued(snapshot: dict[str, Any], head: Mapping[str, Any], job: ShardJob)
     was, now = snapshot["workload"]["lateness"], job.running.lateness
     if job.ahead:
         snapshot["workload"]["lateness"] = now
-    if snapshot["watermark"] > -NEVER:
+    if snapshot["watermark"] > -INFINITY:
         snapshot["watermark"] += max(job.ahead - head["ahead"], now - was)
     return snapshot
 
@@ -297,7 +297,7 @@ def _told(shard: Shard, snapshot: Mapping[str, Any], job: ShardJob) -> dict[str,
         "watermark": job.shown(shard.watermark),
         "queries": {q.name: repr(q) for q in job.workload.queries},
         "oldest": _oldest(snapshot),
-        "since": {name: at for name, at in snapshot["since"].items() if at > -NEVER},
+        "since": {name: at for name, at in snapshot["since"].items() if at > -INFINITY},
         "timestamps": pa.types.is_timestamp(job.time_type),
         "unit": job.workload.time_measure.unit,
     }

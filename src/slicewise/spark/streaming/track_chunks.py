@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from slicewise.plain import dump
-from slicewise.slicing.discretise import Remembered
-from slicewise.slicing.pieces import LAST, SLOT, WEIGHT
+from slicewise.slicing.rows.discretisers import Remembered
+from slicewise.slicing.rows.shared_cuts import LAST, SLOT, WEIGHT
 from slicewise.spark.streaming.nested import concat, digest, digests, map_arrays, shape
 
 __all__ = ["cut_track", "join_track"]

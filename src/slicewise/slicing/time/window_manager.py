@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slicewise.slicing.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts
-from slicewise.slicing.periodic import ALL, PeriodicWindows
-from slicewise.slicing.slices import Slices
+from slicewise.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts
+from slicewise.slicing.time.periodic import ALL, PeriodicWindows
+from slicewise.slicing.time.slices import Slices
 
 __all__ = ["Sessions", "Windows", "corrected_windows", "ended_windows", "find_sessions"]
 
 #: Looking up one window for one key costs about as much as passing over this many slices.
 LOOKUP_COST = 4
-#: Passing over all slices for one family costs about as much as passing over this many slices more.
+#: Handover over all slices for one family costs about as much as passing over this many slices more.
 FAMILY_COST = 2000
 
 

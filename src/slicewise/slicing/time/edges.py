@@ -1,8 +1,8 @@
 """Edges: where slices are cut. The stream slicer of the paper, for whole arrays of rows.
 
-Edges of context-free windows are known in advance, as progressions (see :mod:`slicewise.slicing.periodic`). A *cell* is
-what lies between two neighbouring edges; it is named by the edge that begins it. Two rows of a key with the same cell
-belong to the same slice.
+Edges of context-free windows are known in advance, as progressions (see :mod:`slicewise.slicing.time.periodic`). A
+*cell* is what lies between two neighbouring edges; it is named by the edge that begins it. Two rows of a key with the
+same cell belong to the same slice.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from slicewise.kernels import sorted_unique
 from slicewise.plan.grids import Progression, reduce_progressions
-from slicewise.slicing.kernels import sorted_unique
-from slicewise.slicing.periodic import NEVER, PeriodicWindows
+from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.times import INFINITY
 
 __all__ = ["Edges"]
 
@@ -70,7 +71,7 @@ class Edges:
         A window is open while it ends after ``horizon``. All edges after the horizon are needed; before it, only the
         starts of windows that are open, so that slices whose edges have gone can be merged.
         """
-        if horizon <= -NEVER:
+        if horizon <= -INFINITY:
             return self.needed.floor(t)
         young = t > horizon
         cells = np.empty(len(t), np.int64)
@@ -79,13 +80,13 @@ class Edges:
         old = ~young
         old[young] = cells[young] <= horizon
         if old.any():
-            begins = np.concatenate([[-NEVER], self.windows.open_starts(horizon)])
+            begins = np.concatenate([[-INFINITY], self.windows.open_starts(horizon)])
             cells[old] = begins[np.searchsorted(begins, np.minimum(t[old], horizon), "right") - 1]
         return cells
 
     def needed_after(self, t: int, horizon: int) -> int:
         """The first edge after ``t`` that some open window still has: where the cell of ``t`` ends."""
-        begins = self.windows.open_starts(horizon) if horizon > -NEVER else np.empty(0, np.int64)
+        begins = self.windows.open_starts(horizon) if horizon > -INFINITY else np.empty(0, np.int64)
         later = begins[begins > t]
         return int(later[0]) if len(later) else self.needed.after(max(t, horizon))
 
@@ -101,7 +102,7 @@ class _Grid:
 
     def after(self, t: int) -> int:
         """The first edge after ``t``."""
-        found = [NEVER]
+        found = [INFINITY]
         if len(self.step):
             found.append(int((t + self.step - (t - self.phase) % self.step).min()))
         later = self.points[np.searchsorted(self.points, t, "right") :]
@@ -157,7 +158,7 @@ class _Grid:
         return self.between(int(t.min()), int(t.max()), limit=len(t) * len(self.step) // COST_OF_AN_EDGE + 64)
 
     def _floor_by_arithmetic(self, t: np.ndarray) -> np.ndarray:
-        out = np.full(len(t), -NEVER)
+        out = np.full(len(t), -INFINITY)
         block = max(1, 2_000_000 // max(1, len(self.step)))
         for at in range(0, len(t), block):
             chunk = t[at : at + block, None]

@@ -15,13 +15,23 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.columns import Column
+from slicewise.kernels import enumerate_ranges, segment_lengths, segment_starts
 from slicewise.results import OPEN_END
-from slicewise.slicing.kernels import enumerate_ranges, segment_lengths, segment_starts
-from slicewise.slicing.periodic import NEVER
-from slicewise.slicing.views import View
+from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.times import INFINITY
 from slicewise.windows import Frames, Punctuated, Sliding, Window
 
-__all__ = ["Came", "Counts", "Discretiser", "Found", "Marked", "Needed", "Remembered", "Step", "ordinals"]
+__all__ = [
+    "Arrivals",
+    "ConditionWindows",
+    "CountWindows",
+    "Discretiser",
+    "Remembered",
+    "Retained",
+    "Step",
+    "WindowRanges",
+    "ordinals",
+]
 
 
 NO_ROWS = np.empty(0, np.int64)
@@ -53,7 +63,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Needed:
+class Retained:
     """What must stay of a view's rows after a step.
 
     Attributes
@@ -69,7 +79,7 @@ class Needed:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class WindowRanges:
     """Windows that are due, over the rows of a view.
 
     Attributes
@@ -98,14 +108,14 @@ class Found:
     def __len__(self) -> int:
         return len(self.family)
 
-    def take(self, index: np.ndarray) -> Found:
+    def take(self, index: np.ndarray) -> WindowRanges:
         """The windows at ``index``."""
         names = ("family", "key", "low", "high", "start", "end", "decided")
-        return Found(*[getattr(self, n)[index] for n in names], self.rows)  # type: ignore[call-arg]
+        return WindowRanges(*[getattr(self, n)[index] for n in names], self.rows)  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True, eq=False)
-class Came:
+class Arrivals:
     """Of each key, how many rows have come, how many of them before the watermark, and when the last one did."""
 
     rows: np.ndarray
@@ -140,17 +150,17 @@ class Discretiser:
         """Tells the discretiser from others of its track, also after some of its windows have gone."""
         return repr(self.windows[0])
 
-    def find(self, view: View, step: Step) -> tuple[Found, Needed]:
+    def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         """The windows due and not final before the step, and what is needed after it."""
         raise NotImplementedError
 
-    def find_on(self, view: View, step: Step, memory: Any) -> tuple[Found, Needed, Any]:
+    def find_on(self, view: OrderedRows, step: Step, memory: Any) -> tuple[WindowRanges, Retained, Any]:
         """The same for windows that remember something of earlier rows: what to remember comes back as well."""
         return *self.find(view, step), None
 
-    def next_due(self, came: Came, watermark: int) -> tuple[int, int]:
+    def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         """For ordered streams, when the next window may be reported: an event time, and a number of rows."""
-        return -NEVER, 1  # any row may tell
+        return -INFINITY, 1  # any row may tell
 
     def save(self, memory: Any) -> Remembered:
         """What is remembered, as plain data."""
@@ -161,7 +171,7 @@ class Discretiser:
         return data[0]
 
 
-class Counts(Discretiser):
+class CountWindows(Discretiser):
     """``sliding(rows(n), every=rows(m))``: positions ``[k m, k m + n)``, for all such windows of a workload at once."""
 
     by_position = True
@@ -174,7 +184,7 @@ class Counts(Discretiser):
         self.m = np.array([int(w.every.size) for w in windows], np.int64)[:, None]
         self.offset = np.array([w.offset for w in windows], np.int64)[:, None]
 
-    def find(self, view: View, step: Step) -> tuple[Found, Needed]:
+    def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         undecided = view.position_at(view.first_at(step.before))
         # Rows at the watermark may still get company before them.
         passed = view.position_at(view.first_at(step.watermark))
@@ -183,17 +193,17 @@ class Counts(Discretiser):
         )
         end = start + self.n[family, 0]
         low, last = view.place_of(segment, start), view.place_of(segment, end - 1)
-        found = Found(family, view.keys[segment], low, last + 1, start, end, view.time[last])
+        found = WindowRanges(family, view.keys[segment], low, last + 1, start, end, view.time[last])
         settled = view.first_at(step.horizon)
         reached = view.position_at(settled)
         _, segment, start = self._starts(self._first_ending_at(reached), (reached - 1 - self.offset) // self.m)
-        return found, Needed(settled, view.place_of(segment, start))
+        return found, Retained(settled, view.place_of(segment, start))
 
-    def next_due(self, came: Came, watermark: int) -> tuple[int, int]:
+    def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         # A window that is full waits for a row behind its last one.
         waits = self._first_ending_at(came.final) * self.m + self.offset + self.n <= came.rows
         end = self._first_ending_at(came.rows) * self.m + self.offset + self.n
-        return watermark + 1 if waits.any() else NEVER, int((end - came.rows).min()) + 1
+        return watermark + 1 if waits.any() else INFINITY, int((end - came.rows).min()) + 1
 
     def _starts(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Windows from one number to another, both given per window and key: which they are, and where they start."""
@@ -207,7 +217,7 @@ class Counts(Discretiser):
         return np.maximum(-((self.n + self.offset - 1 - position) // self.m), 0)
 
 
-class Marked(Discretiser):
+class ConditionWindows(Discretiser):
     """``punctuated`` and ``frames``: runs of rows told apart by a condition, which is a column of the rows."""
 
     def __init__(self, window: Punctuated | Frames) -> None:
@@ -221,7 +231,7 @@ class Marked(Discretiser):
         """Which rows meet the condition, as a column beside the user's; told once, when rows come."""
         return Column(self.window.rule.mask(columns, rows, query=repr(self.window)).astype(np.int64), pa.bool_())
 
-    def find(self, view: View, step: Step) -> tuple[Found, Needed]:
+    def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         meets = view.rows.columns[self.column].values.astype(bool)
         head = np.zeros(len(meets), bool)
         head[view.starts] = True
@@ -233,13 +243,13 @@ class Marked(Discretiser):
         high = np.append(low[1:], len(meets))[: len(low)]
         segment = view.segment[low]
         ended = high < view.ends[segment]
-        decided = np.full(len(low), NEVER)
+        decided = np.full(len(low), INFINITY)
         decided[ended] = view.time[high[ended]]
         counted = np.ones(len(low), bool)
         if self.frames:
             counted = meets[low] & (view.before(high) - view.before(low) >= self.min_rows)
         due = counted & (decided >= step.before) & (decided <= step.watermark)
-        found = Found(
+        found = WindowRanges(
             np.zeros(len(low), np.int64),
             view.rows.key[low],
             low,
@@ -250,7 +260,7 @@ class Marked(Discretiser):
         )
         settled = view.first_at(step.horizon)
         undecided = (decided >= step.horizon) & (meets[low] | (not self.frames)) & (low < settled[segment])
-        return found.take(np.flatnonzero(due)), Needed(settled, low[undecided])
+        return found.take(np.flatnonzero(due)), Retained(settled, low[undecided])
 
 
 def ordinals(*columns: np.ndarray) -> np.ndarray:

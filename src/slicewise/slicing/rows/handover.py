@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slicewise.kernels import expand_ranges, segment_starts
 from slicewise.plan.plan import Plan
-from slicewise.slicing.cutting import starts_among
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.kernels import expand_ranges, segment_starts
-from slicewise.slicing.pieces import ARRIVAL, Pieces
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.tuples import Tuples
-from slicewise.slicing.views import View
+from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.rows.shared_cuts import ARRIVAL, SharedCuts
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.slicer import starts_among
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
 
-__all__ = ["Passing", "waiting"]
+__all__ = ["Handover", "waiting"]
 
 
 def waiting(rows: Tuples, watermark: int, given: int) -> np.ndarray:
@@ -29,14 +29,14 @@ def waiting(rows: Tuples, watermark: int, given: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Passing:
+class Handover:
     """Ranges of rows of a view, each of one key and inside one cell of the time slices."""
 
     low: np.ndarray
     high: np.ndarray
 
     @classmethod
-    def of(cls, view: View, before: int, watermark: int, given: int, edges: Edges) -> Passing:
+    def of(cls, view: OrderedRows, before: int, watermark: int, given: int, edges: Edges) -> Handover:
         """The rows that the watermark passes on its way from one event time to another."""
         places, _ = expand_ranges(view.first_at(before), view.first_at(watermark))
         places = places[view.rows.columns[ARRIVAL].values[places] >= given] if given else places
@@ -50,7 +50,7 @@ class Passing:
             starts = segment_starts(apart)
         return cls(places[starts], places[np.append(starts[1:], len(places)) - 1] + 1)
 
-    def slices(self, plan: Plan, pieces: Pieces, shared: Collection[int]) -> Slices:
+    def slices(self, plan: Plan, pieces: SharedCuts, shared: Collection[int]) -> Slices:
         """The time slices of these rows. The aggregates that are ``shared`` are there already, in the cuts."""
         rows = self.high - self.low
         parts = tuple(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, concat_parts, take_parts
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.kernels import order_by, running_last, segment_lengths, segment_starts
+from slicewise.kernels import order_by, running_last, segment_lengths, segment_starts
+from slicewise.slicing.time.edges import Edges
 
 __all__ = ["Slices"]
 

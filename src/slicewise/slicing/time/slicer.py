@@ -8,9 +8,9 @@ import numpy as np
 
 from slicewise.aggregates.base import Monoid
 from slicewise.columns import Column
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.kernels import order_by, segment_lengths, segment_starts
-from slicewise.slicing.slices import Slices
+from slicewise.kernels import order_by, segment_lengths, segment_starts
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.slices import Slices
 
 __all__ = ["cut_rows", "cut_stream", "starts_among"]
 

@@ -6,14 +6,14 @@ import functools
 
 import numpy as np
 
-from slicewise.slicing.kernels import KeyTimeIndex, segment_lengths, segment_starts
-from slicewise.slicing.periodic import NEVER
-from slicewise.slicing.tuples import Tuples
+from slicewise.kernels import KeyTimeIndex, segment_lengths, segment_starts
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.times import INFINITY
 
-__all__ = ["View"]
+__all__ = ["OrderedRows"]
 
 
-class View:
+class OrderedRows:
     """The rows of a track: sorted by key and time, with the position of each key's first row.
 
     Rows that are not needed as such any more stand together in one place: a *slice*, at the place of its first row,
@@ -81,7 +81,7 @@ class View:
         wanted = position - self._shift[segment] if len(self.keys) > 1 else position - self._shift
         if not len(self.folded):
             return wanted
-        if len(self.keys) == 1 and wanted.min(initial=NEVER) > self._rows_before_slices[-1]:
+        if len(self.keys) == 1 and wanted.min(initial=INFINITY) > self._rows_before_slices[-1]:
             # Behind all slices, as every window is that ends with a row whose order was not final.
             return np.maximum(wanted - self._more[-1], self.folded[-1] + 1)
         slices = np.searchsorted(self._rows_before_slices, wanted)
@@ -98,7 +98,7 @@ class View:
 
     def first_at(self, time: int) -> np.ndarray:
         """For each key, its first row at or after a time."""
-        if time >= NEVER:
+        if time >= INFINITY:
             return self.ends.copy()
         if time not in self._first_at:
             self._first_at[time] = self.index.locate(self.keys, np.full(len(self.keys), time))

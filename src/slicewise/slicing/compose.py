@@ -21,19 +21,20 @@ import numpy as np
 
 from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
-from slicewise.plan.measures import Marks, Measure, Positions, Units
+from slicewise.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts, sorted_unique
+from slicewise.plan.axes import Marks, Measure, Positions, Units
 from slicewise.plan.plan import Group, Plan
 from slicewise.results import INSERT, OPEN_END, Block
+from slicewise.slicing.answers.answers import QueryFanOut
+from slicewise.slicing.answers.lowering import Asked
+from slicewise.slicing.answers.range_stores import STORES, Store
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts, sorted_unique
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.lowering import Asked
-from slicewise.slicing.measures import last_tick
-from slicewise.slicing.periodic import NEVER, PeriodicWindows
-from slicewise.slicing.reports import Expansion
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.stores import STORES, Store
-from slicewise.slicing.triggers import Windows, ended_windows, no_windows
+from slicewise.slicing.rows.measure_windows import last_tick
+from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.window_manager import Windows, ended_windows, no_windows
+from slicewise.times import INFINITY
 from slicewise.windows import Sliding
 
 __all__ = ["Composition", "find_windows"]
@@ -46,7 +47,7 @@ class Composition:
         self.plan = plan
         self.measures = tuple(measures)
         self._on_time = replace(plan, context=())
-        self._queries = [[Expansion(_queries(group, m)) for group in plan.groups] for m in measures]
+        self._queries = [[QueryFanOut(_queries(group, m)) for group in plan.groups] for m in measures]
 
     def blocks(self, slices: Slices, firsts: Sequence[Column], keys: KeyTable) -> Iterator[Block]:
         """The results of all windows.
@@ -61,7 +62,7 @@ class Composition:
         if self.plan.windows or self.plan.gaps:
             engine = Engine(self._on_time)
             engine.insert_slices(slices)
-            results, _ = engine.advance(NEVER, keys)
+            results, _ = engine.advance(INFINITY, keys)
             yield from results.blocks
         answers = _Answers(self.plan, slices, keys)
         for measure, first, queries in zip(self.measures, firsts, self._queries, strict=True):
@@ -91,7 +92,7 @@ def find_windows(measure: Measure, slices: Slices, first: np.ndarray) -> Windows
         return _full_windows(measure.windows, slices, first)
     periodic = PeriodicWindows(measure.windows)
     index = KeyTimeIndex(slices.key, first)
-    found = ended_windows(periodic, replace(slices, first=first, last=first), index, -NEVER, NEVER)
+    found = ended_windows(periodic, replace(slices, first=first, last=first), index, -INFINITY, INFINITY)
     if measure.gauge.scale:
         step = 10**measure.gauge.scale
         return replace(found, start=found.start / step, end=found.end / step)
@@ -159,7 +160,7 @@ class _Answers:
         self.plan, self.slices, self.keys = plan, slices, keys
         self._stores: dict[int, Store] = {}
 
-    def blocks(self, found: Windows, queries: Sequence[Expansion], *, by_position: bool) -> Iterator[Block]:
+    def blocks(self, found: Windows, queries: Sequence[QueryFanOut], *, by_position: bool) -> Iterator[Block]:
         for group, expansion in zip(self.plan.groups, queries, strict=True):
             row, query = expansion.apply(found.family)
             if not len(query):

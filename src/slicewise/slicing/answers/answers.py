@@ -14,16 +14,16 @@ from functools import partial
 import numpy as np
 
 from slicewise.aggregates.base import Parts
+from slicewise.kernels import enumerate_ranges, match_rows
 from slicewise.plan.plan import Group, Plan
 from slicewise.results import INSERT, RETRACT, UPDATE, Block
-from slicewise.slicing.kernels import enumerate_ranges, match_rows
+from slicewise.slicing.answers.lowering import Asked
+from slicewise.slicing.answers.range_stores import STORES, LazyStore, Store
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.lowering import Asked
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.stores import STORES, LazyStore, Store
-from slicewise.slicing.triggers import Sessions, Windows
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.window_manager import Sessions, Windows
 
-__all__ = ["Answers", "Expansion", "Reported", "Reporter", "Table"]
+__all__ = ["Answers", "QueryFanOut", "Reported", "Reporter", "Table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Reporter:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.queries_of = [Expansion(list(g.family_queries)) for g in plan.groups]
+        self.queries_of = [QueryFanOut(list(g.family_queries)) for g in plan.groups]
 
     def answers(self, slices: Slices, keys: KeyTable, since: Mapping[str, int], after: Mapping[str, int]) -> Answers:
         """What can be answered from these slices."""
@@ -230,7 +230,7 @@ class Answers:
         return LazyStore(bound, parts).query(sessions.low[places], sessions.high[places])
 
 
-class Expansion:
+class QueryFanOut:
     """Windows that several queries share are computed once and reported for each."""
 
     def __init__(self, queries: list[np.ndarray]) -> None:

@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from slicewise.amounts import INTEGER, ROWS, Amount
 from slicewise.errors import QueryError
+from slicewise.times import LARGEST_TIME
 from slicewise.windows import Punctuated, Sliding, Window
 
 __all__ = ["Gauge", "Marks", "Measure", "Positions", "Units", "counts_rows", "counts_units", "gauge_of", "measures_of"]
 
-#: Bounds of windows are computed in 64 bits, with room to add and subtract them.
-LARGEST = 2**60
 #: Decimals of so many digits are integers of 64 bits.
 LONG_DIGITS = 18
 
@@ -105,15 +104,16 @@ def measures_of(context: Sequence[Window], types: Mapping[str, pa.DataType]) -> 
 def gauge_of(window: Sliding, type_: pa.DataType) -> Gauge:
     """How a column of this type is read for a window on it.
 
-    >>> from slicewise.windows import tumbling
-    >>> from slicewise.amounts import units
-    >>> gauge_of(tumbling(units(0.25, "km")), pa.decimal128(9, 1))
-    Gauge(scale=2, exact=True)
+        >>> from slicewise.times import LARGEST_TIME
+    from slicewise.windows import tumbling
+        >>> from slicewise.amounts import units
+        >>> gauge_of(tumbling(units(0.25, "km")), pa.decimal128(9, 1))
+        Gauge(scale=2, exact=True)
 
-    Raises
-    ------
-    QueryError
-        With the reason why it cannot be, as the end of a sentence.
+        Raises
+        ------
+        QueryError
+            With the reason why it cannot be, as the end of a sentence.
     """
     sizes = [window.length.size, window.every.size, window.offset]
     column = window.measure.column
@@ -127,7 +127,7 @@ def gauge_of(window: Sliding, type_: pa.DataType) -> Gauge:
             raise QueryError(f"{column!r} is {type_}, which 64 bits do not hold")
     else:
         raise QueryError(f"{column!r} is {type_}, which is no number")
-    if max(abs(Decimal(str(s))) for s in sizes) * 10**gauge.scale > LARGEST:
+    if max(abs(Decimal(str(s))) for s in sizes) * 10**gauge.scale > LARGEST_TIME:
         raise QueryError(f"{window!r} reaches further than 64 bits")
     return gauge
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 from slicewise.amounts import INTEGER, UNITS
 from slicewise.columns import TYPE_NAMES, Column, arrow_of, physical_dtype
 from slicewise.errors import DataError, did_you_mean
-from slicewise.plan.plan import largest_time
-from slicewise.slicing.periodic import NEVER
+from slicewise.times import INFINITY, largest_time
 from slicewise.workload import Workload
 
 __all__ = [
@@ -180,7 +179,7 @@ def check_time(workload: Workload, time_type: pa.DataType) -> None:
 
 def watermark_limit(unit: str | None) -> int:
     """What no watermark reaches: it may lie beyond all event times, where the last windows end."""
-    return min(2 * largest_time(unit), NEVER)
+    return min(2 * largest_time(unit), INFINITY)
 
 
 def needs_unit(workload: Workload, shown: str) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, concat_parts, put_parts, take_parts
-from slicewise.slicing.kernels import expand_ranges
+from slicewise.kernels import expand_ranges
 
 __all__ = ["STORES", "EagerStore", "LazyStore", "PrefixStore", "Store"]
 

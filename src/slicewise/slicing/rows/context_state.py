@@ -13,22 +13,23 @@ from slicewise.aggregates.base import Parts
 from slicewise.amounts import ROWS
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan, needs_rows
-from slicewise.slicing.discretise import NO_ROWS, Counts, Discretiser, Marked
-from slicewise.slicing.intake import conform
-from slicewise.slicing.ledgers import Ledger
-from slicewise.slicing.measures import LookingBack, Units, fits_column
-from slicewise.slicing.periodic import NEVER
-from slicewise.slicing.pieces import LAST, OWN_COLUMNS, SLOT, WEIGHT
-from slicewise.slicing.removal import Cuts
-from slicewise.slicing.tuples import Tuples
-from slicewise.slicing.userwindows import make_user_windows
+from slicewise.slicing.input import conform
+from slicewise.slicing.rows.cut_updates import CachedCuts
+from slicewise.slicing.rows.discretisers import NO_ROWS, ConditionWindows, CountWindows, Discretiser
+from slicewise.slicing.rows.ledgers import Ledger
+from slicewise.slicing.rows.measure_windows import MultiMeasureWindows, UnitWindows
+from slicewise.slicing.rows.monotonic import fits_column
+from slicewise.slicing.rows.shared_cuts import LAST, OWN_COLUMNS, SLOT, WEIGHT
+from slicewise.slicing.rows.user_windows import make_user_windows
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.times import INFINITY
 from slicewise.windows import Sliding, Window
 
-__all__ = ["TrackState", "carried_track", "discretisers_for", "monoids_of", "new_tracks", "no_slices"]
+__all__ = ["ContextAwareState", "carried_track", "discretisers_for", "monoids_of", "new_tracks", "no_slices"]
 
 
 @dataclass(frozen=True, eq=False)
-class TrackState:
+class ContextAwareState:
     """All that a track knows, as data.
 
     ``queries`` are the names of those it serves, ``since`` is the event time from which on it counts rows. Ledgers and
@@ -44,12 +45,12 @@ class TrackState:
     base: np.ndarray
     last_seen: np.ndarray
     queries: tuple[str, ...]
-    since: int = -NEVER
+    since: int = -INFINITY
     arrived: int = 0
     windows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
-    cuts: Cuts = field(default_factory=Cuts.none)
+    cuts: CachedCuts = field(default_factory=CachedCuts.none)
     given: int = 0
 
     @property
@@ -58,11 +59,11 @@ class TrackState:
         return int((self.rows.columns[SLOT].values >= 0).sum())
 
     @classmethod
-    def empty(cls, plan: Plan, queries: tuple[str, ...], since: int = -NEVER) -> TrackState:
+    def empty(cls, plan: Plan, queries: tuple[str, ...], since: int = -INFINITY) -> ContextAwareState:
         """No rows at all."""
         said = {q.name: q for q in plan.workload.queries}
         discretisers = discretisers_for(list(dict.fromkeys(said[name].window for name in queries)))
-        conditions = {d.column: pa.bool_() for d in discretisers if isinstance(d, Marked)}
+        conditions = {d.column: pa.bool_() for d in discretisers if isinstance(d, ConditionWindows)}
         fits = {fits_column(d.measures): pa.bool_() for d in discretisers if d.measures}
         types = {**plan.column_types, **conditions, **fits, **dict.fromkeys(OWN_COLUMNS, pa.int64())}
         parts = no_slices(plan, queries)
@@ -70,15 +71,15 @@ class TrackState:
         return cls(Tuples.empty(types), parts, NO_ROWS, NO_ROWS, queries, since, windows=windows)
 
 
-def new_tracks(plan: Plan) -> tuple[TrackState, ...]:
+def new_tracks(plan: Plan) -> tuple[ContextAwareState, ...]:
     """The states of the tracks of a plan that has seen nothing: one, if rows must be counted at all."""
     if not plan.context:
         return ()
     asked = tuple(q.name for q in plan.workload.queries if needs_rows(q.window))
-    return (TrackState.empty(plan, asked),)
+    return (ContextAwareState.empty(plan, asked),)
 
 
-def carried_track(state: TrackState, plan: Plan) -> TrackState | None:
+def carried_track(state: ContextAwareState, plan: Plan) -> ContextAwareState | None:
     """The state of a track for a plan with other queries; None if it serves none of them."""
     said = {q.name: q for q in plan.workload.queries}
     names = tuple(name for name in state.queries if name in said)
@@ -90,7 +91,7 @@ def carried_track(state: TrackState, plan: Plan) -> TrackState | None:
         if name in now:
             places = {repr(w): i for i, w in enumerate(now[name].windows)}
             ledgers[name] = ledger.renumbered(np.array([places.get(w, -1) for w in state.windows[name]], np.int64))
-    wanted = TrackState.empty(plan, names).rows.columns
+    wanted = ContextAwareState.empty(plan, names).rows.columns
     nothing = Column.of([None] * len(state.rows))
     columns = {n: state.rows.columns.get(n, conform(nothing, c.type, n)) for n, c in wanted.items()}
     return replace(
@@ -98,7 +99,7 @@ def carried_track(state: TrackState, plan: Plan) -> TrackState | None:
         rows=replace(state.rows, columns=columns),
         queries=names,
         slices={name: state.slices[name] for name in no_slices(plan, names)},
-        cuts=Cuts.none(),
+        cuts=CachedCuts.none(),
         windows={name: tuple(map(repr, d.windows)) for name, d in now.items()},
         ledgers=ledgers,
         memory={name: memory for name, memory in state.memory.items() if name in now},
@@ -136,10 +137,10 @@ def _kind(window: Window) -> tuple:
 
 def _make(kind: str, windows: list) -> Discretiser:
     if kind == "counts":
-        return Counts(windows)
+        return CountWindows(windows)
     if kind == "units":
-        return Units(windows)
+        return UnitWindows(windows)
     (window,) = windows
     if kind == "looking back":
-        return LookingBack(window)
-    return Marked(window) if kind in ("punctuated", "frames") else make_user_windows(window)
+        return MultiMeasureWindows(window)
+    return ConditionWindows(window) if kind in ("punctuated", "frames") else make_user_windows(window)

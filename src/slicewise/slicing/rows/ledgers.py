@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slicewise.slicing.discretise import Found
-from slicewise.slicing.kernels import ROOM, match_rows
-from slicewise.slicing.pieces import Pieces
+from slicewise.kernels import ROOM, match_rows
+from slicewise.slicing.rows.discretisers import WindowRanges
+from slicewise.slicing.rows.shared_cuts import SharedCuts
 
 __all__ = ["Ledger", "entries_of"]
 
@@ -85,7 +85,7 @@ def _packed(table: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...]) -> tu
     return mine, theirs
 
 
-def entries_of(found: Found, pieces: Pieces) -> Ledger:
+def entries_of(found: WindowRanges, pieces: SharedCuts) -> Ledger:
     """Windows as entries of a ledger, none of them reported before."""
     none = np.zeros(len(found), np.int64)
     return Ledger(

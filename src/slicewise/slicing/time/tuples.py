@@ -15,8 +15,8 @@ import pyarrow as pa
 from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
-from slicewise.slicing.kernels import KeyTimeIndex, expand_ranges, order_by, segment_lengths, segment_starts
-from slicewise.slicing.slices import Slices
+from slicewise.kernels import KeyTimeIndex, expand_ranges, order_by, segment_lengths, segment_starts
+from slicewise.slicing.time.slices import Slices
 
 __all__ = ["Tuples"]
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
-from slicewise.slicing.kernels import enumerate_ranges, expand_ranges, segment_starts, sorted_unique
+from slicewise.kernels import enumerate_ranges, expand_ranges, segment_starts, sorted_unique
 
-__all__ = ["INVERT", "RECOMPUTE", "SPARE", "Cuts", "Revision", "divided"]
+__all__ = ["INVERT", "RECOMPUTE", "SPARE", "CachedCuts", "CutUpdate", "divided"]
 
 #: What happens to a partial when rows leave its cut: they are taken out by inverse; it stays unless they hold its
 #: extreme; it is computed again from all rows.
@@ -30,7 +30,7 @@ Fold = Callable[[Monoid, np.ndarray, np.ndarray], Parts]
 
 
 @dataclass(frozen=True, eq=False)
-class Cuts:
+class CachedCuts:
     """Cuts whose rows may still shift: ranges of places among the rows of a track, and their partials by aggregate.
 
     ``inner`` says which of them begin inside of a longer one that was divided because of its size alone.
@@ -42,7 +42,7 @@ class Cuts:
     parts: Mapping[str, Parts]
 
     @classmethod
-    def none(cls) -> Cuts:
+    def none(cls) -> CachedCuts:
         """Nothing was folded that may still change."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool), {})
 
@@ -73,7 +73,7 @@ def divided(bounds: np.ndarray, inner: np.ndarray, size: int) -> np.ndarray:
     return sorted_unique(np.concatenate([together, together[which] + nth * length[which] // pieces[which]]))
 
 
-class Revision:
+class CutUpdate:
     """Which rows left and entered which cut since the last step.
 
     Parameters
@@ -97,7 +97,7 @@ class Revision:
         The rows that are in the parent of a cut and not in the cut, or the other way round, by cut.
     """
 
-    def __init__(self, known: Cuts, came: np.ndarray, had: int, cuts: np.ndarray, covered: np.ndarray) -> None:
+    def __init__(self, known: CachedCuts, came: np.ndarray, had: int, cuts: np.ndarray, covered: np.ndarray) -> None:
         self.known = known
         self.low, self.high = cuts[:-1], cuts[1:]
         # Behind the last row that was in a cut everything is new: it is folded as it stands, and not looked at here.

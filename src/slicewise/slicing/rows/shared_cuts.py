@@ -9,15 +9,15 @@ import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
 from slicewise.columns import Column
+from slicewise.kernels import expand_ranges
 from slicewise.plan.plan import Group, Plan
-from slicewise.slicing.discretise import Found
-from slicewise.slicing.kernels import expand_ranges
-from slicewise.slicing.lowering import Asked
-from slicewise.slicing.removal import Cuts, Revision, divided
-from slicewise.slicing.stores import STORES, Store
-from slicewise.slicing.views import View
+from slicewise.slicing.answers.lowering import Asked
+from slicewise.slicing.answers.range_stores import STORES, Store
+from slicewise.slicing.rows.cut_updates import CachedCuts, CutUpdate, divided
+from slicewise.slicing.rows.discretisers import WindowRanges
+from slicewise.slicing.rows.ordered_rows import OrderedRows
 
-__all__ = ["ARRIVAL", "LAST", "OWN_COLUMNS", "SLOT", "WEIGHT", "Pieces", "Ranges"]
+__all__ = ["ARRIVAL", "LAST", "OWN_COLUMNS", "SLOT", "WEIGHT", "Ranges", "SharedCuts"]
 
 #: Columns beside the user's. Of each row, or slice of rows: the arrival number of its first row, and where what is to
 #: be known of a slice stands (-1 for a single row).
@@ -35,15 +35,15 @@ class Ranges:
     high: np.ndarray
 
 
-class Pieces:
+class SharedCuts:
     """Rows and slices of a track, cut at the bounds of some windows; each cut is folded once."""
 
     def __init__(
         self,
         plan: Plan,
-        view: View,
+        view: OrderedRows,
         slices: Mapping[str, Parts],
-        windows: Sequence[Found | Ranges],
+        windows: Sequence[WindowRanges | Ranges],
         *,
         some: np.ndarray | None = None,
         inner: np.ndarray | None = None,
@@ -59,10 +59,10 @@ class Pieces:
         self._cut(windows, inner)
         self._parts: dict[int, Parts] = {}
         self._stores: dict[int, Store] = {}
-        self._revision: Revision | None = None
+        self._revision: CutUpdate | None = None
         self._how: Mapping[int, str] = {}
 
-    def _cut(self, windows: Sequence[Found | Ranges], inner: np.ndarray | None) -> None:
+    def _cut(self, windows: Sequence[WindowRanges | Ranges], inner: np.ndarray | None) -> None:
         """Cut at the bounds of windows and, where cuts may hold so many rows only, at ``inner`` ones and others."""
         mark = np.zeros(len(self.rows) + 1, bool)
         for found in windows:
@@ -83,10 +83,10 @@ class Pieces:
         #: Which cuts are part of any window; the others are never asked for, and not folded.
         self.covered = np.cumsum(opened)[:-1] > 0
 
-    def revise(self, known: Cuts, came: np.ndarray | None, had: int, removal: Mapping[int, str]) -> None:
+    def revise(self, known: CachedCuts, came: np.ndarray | None, had: int, removal: Mapping[int, str]) -> None:
         """Make the partials of cuts from those of the last step, as ``removal`` says for each aggregate."""
         came = np.arange(len(self.rows)) if came is None else came
-        self._revision = Revision(known, came, had, self.cuts, self.covered)
+        self._revision = CutUpdate(known, came, had, self.cuts, self.covered)
         self._how = removal
 
     def first_of(self, place: np.ndarray) -> np.ndarray:
@@ -105,7 +105,7 @@ class Pieces:
         """How many rows there are from one place to another."""
         return self._before(high) - self._before(low)
 
-    def answers(self, group: Group, found: Found, asked: Asked) -> tuple[Column, ...]:
+    def answers(self, group: Group, found: WindowRanges, asked: Asked) -> tuple[Column, ...]:
         """The results of a group's aggregates over windows."""
         first, last = self.number[found.low], self.number[found.high]
         return tuple(asked.lower(m, self._store(m).query(first, last)) for m in group.monoids)

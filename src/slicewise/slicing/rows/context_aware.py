@@ -21,48 +21,48 @@ import pyarrow as pa
 from slicewise.aggregates.base import Monoid, Parts, take_parts
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
+from slicewise.kernels import expand_ranges, sorted_unique
 from slicewise.plan.characteristics import AggregateTraits
 from slicewise.plan.decisions import how_rows_leave
 from slicewise.plan.plan import Group, Plan
 from slicewise.results import INSERT, RETRACT, UPDATE, Block
-from slicewise.slicing.discretise import (
-    NO_ROWS,
-    Came,
-    Found,
-    Marked,
-    Step,
-    ordinals,
-)
-from slicewise.slicing.edges import Edges
-from slicewise.slicing.kernels import expand_ranges, sorted_unique
+from slicewise.slicing.answers.answers import QueryFanOut
+from slicewise.slicing.answers.lowering import Asked
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.ledgers import Ledger, entries_of
-from slicewise.slicing.lowering import Asked
-from slicewise.slicing.measures import fits_column, fitting, misfits
-from slicewise.slicing.passing import Passing
-from slicewise.slicing.periodic import NEVER
-from slicewise.slicing.pieces import ARRIVAL, LAST, SLOT, WEIGHT, Pieces, Ranges
-from slicewise.slicing.removal import Cuts
-from slicewise.slicing.reports import Expansion
-from slicewise.slicing.slices import Slices
-from slicewise.slicing.trackstate import (
-    TrackState,
+from slicewise.slicing.rows.context_state import (
+    ContextAwareState,
     carried_track,
     discretisers_for,
     monoids_of,
     new_tracks,
     no_slices,
 )
-from slicewise.slicing.tuples import Tuples
-from slicewise.slicing.views import View
+from slicewise.slicing.rows.cut_updates import CachedCuts
+from slicewise.slicing.rows.discretisers import (
+    NO_ROWS,
+    Arrivals,
+    ConditionWindows,
+    Step,
+    WindowRanges,
+    ordinals,
+)
+from slicewise.slicing.rows.handover import Handover
+from slicewise.slicing.rows.ledgers import Ledger, entries_of
+from slicewise.slicing.rows.monotonic import fits_column, fitting, misfits
+from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.rows.shared_cuts import ARRIVAL, LAST, SLOT, WEIGHT, Ranges, SharedCuts
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.times import INFINITY
 
-__all__ = ["Ledger", "Track", "TrackState", "carried_track", "new_tracks"]
+__all__ = ["ContextAwareQueries", "ContextAwareState", "Ledger", "carried_track", "new_tracks"]
 
 
-class Track:
+class ContextAwareQueries:
     """The context-aware queries of a plan that began to count rows at the same moment."""
 
-    def __init__(self, plan: Plan, state: TrackState) -> None:
+    def __init__(self, plan: Plan, state: ContextAwareState) -> None:
         self.plan = plan
         self.state = state
         asked = set(state.queries)
@@ -73,7 +73,7 @@ class Track:
         mine = set(served.values())
         #: For each discretiser and each group, the queries of each of its windows.
         self.queries = [
-            [Expansion([_of_track(g, place[w], mine) for w in d.windows]) for g in plan.groups]
+            [QueryFanOut([_of_track(g, place[w], mine) for w in d.windows]) for g in plan.groups]
             for d in self.discretisers
         ]
         self.monoids = monoids_of(plan, state.queries)
@@ -96,7 +96,7 @@ class Track:
             # Rows wait for the next step, and the caller's arrays are not ours to keep.
             key, times, mine = key.copy(), times.copy(), {name: _copy(column) for name, column in mine.items()}
         for discretiser in self.discretisers:
-            if isinstance(discretiser, Marked):
+            if isinstance(discretiser, ConditionWindows):
                 mine[discretiser.column] = discretiser.mark(mine, len(arrival))
             if discretiser.measures:
                 mine[fits_column(discretiser.measures)] = fitting(mine, discretiser.measures)
@@ -112,7 +112,7 @@ class Track:
 
     def advance(
         self, step: Step, keys: KeyTable, edges: Edges | None = None
-    ) -> tuple[TrackState, list[Block], Slices | None]:
+    ) -> tuple[ContextAwareState, list[Block], Slices | None]:
         """Report what is due, correct what changed; gives the state after the step, which is not yet taken.
 
         With the ``edges`` of time slices it also gives slices of the rows that the watermark passes.
@@ -130,13 +130,13 @@ class Track:
 
     def _advance(
         self, step: Step, rows: Tuples, came: np.ndarray | None, keys: KeyTable, edges: Edges | None
-    ) -> tuple[TrackState, list[Block], Slices | None]:
+    ) -> tuple[ContextAwareState, list[Block], Slices | None]:
         state = self.state
         many = max(len(keys), 1)  # without key columns there is one key
-        base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -NEVER)
+        base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -INFINITY)
         slot = rows.columns[SLOT].values
         folded = np.flatnonzero(slot >= 0)
-        view = View(rows, folded, state.slices[WEIGHT][0][slot[folded]], base, last_seen)
+        view = OrderedRows(rows, folded, state.slices[WEIGHT][0][slot[folded]], base, last_seen)
         memory: dict[str, Any] = {}
         first, begins, all_found = view.first_at(step.horizon), [], []
         for discretiser in self.discretisers:
@@ -149,14 +149,14 @@ class Track:
         begin = sorted_unique(np.concatenate([NO_ROWS, *begins]))
         begin = begin[begin < _of_row(first, view, begin)]
         # Rows are cut at the bounds of the windows of all queries, and each cut is folded once.
-        shared: list[Found | Ranges] = [f for f in all_found if f.rows is None]
-        passing = None if edges is None else Passing.of(view, step.passed, step.watermark, state.given, edges)
+        shared: list[WindowRanges | Ranges] = [f for f in all_found if f.rows is None]
+        passing = None if edges is None else Handover.of(view, step.passed, step.watermark, state.given, edges)
         # Where cuts are kept for corrections, they must lie at the same rows in the next step.
         once = self.plan.ordered or not self.plan.workload.lateness
         if once:
             shared.append(Ranges(begin, _slice_ends(view, first, begin)))
             shared += [Ranges(passing.low, passing.high)] if passing is not None else []
-        pieces = Pieces(self.plan, view, state.slices, shared, inner=self._inner_bounds(came))
+        pieces = SharedCuts(self.plan, view, state.slices, shared, inner=self._inner_bounds(came))
         if len(state.cuts):
             pieces.revise(state.cuts, came, len(state.rows), self.removal)
         passed = None
@@ -167,7 +167,7 @@ class Track:
         for number, (discretiser, found) in enumerate(zip(self.discretisers, all_found, strict=True)):
             own = pieces
             if found.rows is not None:
-                own = Pieces(self.plan, view, state.slices, [found], some=found.rows)
+                own = SharedCuts(self.plan, view, state.slices, [found], some=found.rows)
             before = state.ledgers.get(discretiser.name, Ledger.empty())
             ledger, more = self._report(number, found, own, before, step, keys)
             blocks += more
@@ -176,11 +176,15 @@ class Track:
             last_seen[view.keys] = np.maximum(last_seen[view.keys], view.time[view.ends - 1])
         rows, slices, cuts = self._folded(view, pieces, first, begin, base, once)
         names = (state.queries, state.since, self._arrived, state.windows)
-        return TrackState(rows, slices, base, last_seen, *names, ledgers, memory, cuts, state.given), blocks, passed
+        return (
+            ContextAwareState(rows, slices, base, last_seen, *names, ledgers, memory, cuts, state.given),
+            blocks,
+            passed,
+        )
 
     def _folded(
-        self, view: View, pieces: Pieces, first: np.ndarray, begins: np.ndarray, base: np.ndarray, once: bool
-    ) -> tuple[Tuples, Mapping[str, Parts], Cuts]:
+        self, view: OrderedRows, pieces: SharedCuts, first: np.ndarray, begins: np.ndarray, base: np.ndarray, once: bool
+    ) -> tuple[Tuples, Mapping[str, Parts], CachedCuts]:
         """The rows that are needed as such, and before them slices that start where undecided windows begin.
 
         Everything before a key's first begin is dropped, and its position noted in ``base``.
@@ -196,11 +200,11 @@ class Track:
         ends = _slice_ends(view, first, begins)
         single, _ = expand_ranges(first, view.ends)
         names = {i: repr(self.plan.monoids[i].aggregate) for i in self.monoids}
-        cuts = Cuts.none()
+        cuts = CachedCuts.none()
         if len(low):
             low, high = (_moved(view, first, begins, place) for place in (low, high))
             partials = {names[i]: take_parts(pieces.parts(i), number) for i in self.monoids}
-            cuts = Cuts(low, high, pieces.inner[number], partials)
+            cuts = CachedCuts(low, high, pieces.inner[number], partials)
         if not len(begins):
             return _aged(rows.take(single)), no_slices(self.plan, self.state.queries), cuts
         parts = {
@@ -225,7 +229,7 @@ class Track:
         return place[inner]
 
     def _shifting(
-        self, view: View, pieces: Pieces, first: np.ndarray, oldest: np.ndarray
+        self, view: OrderedRows, pieces: SharedCuts, first: np.ndarray, oldest: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The cuts of some window whose rows may still shift, and which of the cuts they are."""
         low, high = pieces.cuts[:-1], pieces.cuts[1:]
@@ -245,7 +249,7 @@ class Track:
             if discretiser.measures:
                 fits = fits_column(discretiser.measures)
                 columns[fits] = replace(out.columns[fits], values=np.zeros(len(begins), np.int64))
-            if isinstance(discretiser, Marked):
+            if isinstance(discretiser, ConditionWindows):
                 # A frame goes on with the last row of a slice, a punctuation starts with the first.
                 at = ends - 1 if discretiser.frames else begins
                 columns[discretiser.column] = rows.columns[discretiser.column].take(at)
@@ -266,19 +270,19 @@ class Track:
         def counted(some: np.ndarray) -> np.ndarray:
             return state.base + np.bincount(state.rows.key[some], weight[some], len(state.base)).astype(np.int64)
 
-        came = Came(counted(time <= NEVER), counted(time < watermark), state.last_seen)
+        came = Arrivals(counted(time <= INFINITY), counted(time < watermark), state.last_seen)
         if self.plan.workload.keys or not len(state.base):
             # Keys that have not come yet begin with nothing.
-            came = Came(np.append(came.rows, 0), np.append(came.final, 0), np.append(came.last, -NEVER))
+            came = Arrivals(np.append(came.rows, 0), np.append(came.final, 0), np.append(came.last, -INFINITY))
         due = [d.next_due(came, watermark) for d in self.discretisers]
         return min(time for time, _ in due), min(rows for _, rows in due)
 
-    def settled(self) -> TrackState:
+    def settled(self) -> ContextAwareState:
         """The state with the rows that came since the last step; time slices were given all of them."""
         rows = self.state.rows.joined(self._pending, self.plan.order)
-        return replace(self.state, rows=rows, arrived=self._arrived, cuts=Cuts.none(), given=self._arrived)
+        return replace(self.state, rows=rows, arrived=self._arrived, cuts=CachedCuts.none(), given=self._arrived)
 
-    def commit(self, state: TrackState) -> None:
+    def commit(self, state: ContextAwareState) -> None:
         """Take the state after a step."""
         self.state = state
         self._pending = []
@@ -316,10 +320,10 @@ class Track:
             return rows.take(np.flatnonzero(~out))
 
         self._pending = [without(rows) for rows in self._pending]
-        self.state = replace(self.state, rows=without(self.state.rows), cuts=Cuts.none())
+        self.state = replace(self.state, rows=without(self.state.rows), cuts=CachedCuts.none())
 
     def _report(
-        self, number: int, found: Found, pieces: Pieces, before: Ledger, step: Step, keys: KeyTable
+        self, number: int, found: WindowRanges, pieces: SharedCuts, before: Ledger, step: Step, keys: KeyTable
     ) -> tuple[Ledger, list[Block]]:
         """Compare what is true with what was said: new windows, windows of other rows, and windows that are no more."""
         if not len(before) and (found.decided < step.horizon).all():
@@ -345,7 +349,13 @@ class Track:
         return now, blocks
 
     def _blocks(
-        self, number: int, found: Found, revision: np.ndarray, change: np.ndarray, pieces: Pieces, keys: KeyTable
+        self,
+        number: int,
+        found: WindowRanges,
+        revision: np.ndarray,
+        change: np.ndarray,
+        pieces: SharedCuts,
+        keys: KeyTable,
     ) -> list[Block]:
         by_position = self.discretisers[number].by_position
         blocks = []
@@ -405,17 +415,17 @@ def _aged(rows: Tuples) -> Tuples:
     return replace(rows, fresh=np.zeros(len(rows), bool))
 
 
-def _of_row(of_key: np.ndarray, view: View, place: np.ndarray) -> np.ndarray:
+def _of_row(of_key: np.ndarray, view: OrderedRows, place: np.ndarray) -> np.ndarray:
     """What is known of the key of the row at each place."""
     return of_key[view.segment[place]] if len(view.keys) > 1 else np.broadcast_to(of_key[:1], place.shape)
 
 
-def _slice_ends(view: View, first: np.ndarray, begins: np.ndarray) -> np.ndarray:
+def _slice_ends(view: OrderedRows, first: np.ndarray, begins: np.ndarray) -> np.ndarray:
     """Slices end where the next one starts, or where rows are needed as such."""
     return np.minimum(np.append(begins[1:], len(view.rows))[: len(begins)], _of_row(first, view, begins))
 
 
-def _moved(view: View, first: np.ndarray, begins: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _moved(view: OrderedRows, first: np.ndarray, begins: np.ndarray, place: np.ndarray) -> np.ndarray:
     """Where rows, or the ends of their keys, stand after the rows before ``first`` have become slices."""
     ends = view.ends
     segment = np.searchsorted(ends, place) if len(ends) > 1 else np.zeros(len(place), np.int64)

@@ -21,15 +21,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from slicewise.kernels import sorted_unique
 from slicewise.plan.grids import Progression, points_of, progressions_of
-from slicewise.slicing.kernels import sorted_unique
+from slicewise.times import INFINITY
 from slicewise.windows import Between, Cumulative, Landmark, Sliding, Window
 
-__all__ = ["ALL", "NEVER", "PeriodicWindows"]
-
-#: Stands for infinity on either side. Event times stay inside by more than any window is long, and by so much that the
-#: sum of the two never overflows; see :func:`slicewise.plan.plan.largest_time`.
-NEVER = 2**62
+__all__ = ["ALL", "PeriodicWindows"]
 
 #: All families, where one is asked for.
 ALL = slice(None)
@@ -119,18 +116,18 @@ class PeriodicWindows:
             member = self.first(families, chunk) <= last
             inside[at : at + block] = member.any(axis=1)
             # A landmark's last window never comes: its end is beyond any number.
-            ends = np.where(last >= NEVER, NEVER, self.ends(families, np.minimum(last, NEVER // self.every)))
+            ends = np.where(last >= INFINITY, INFINITY, self.ends(families, np.minimum(last, INFINITY // self.every)))
             still_open[at : at + block] = (member & (ends > horizon)).any(axis=1)
         return inside, still_open
 
     def oldest_open_start(self, horizon: int) -> int:
         """The earliest start of any window that ends after ``horizon``: older slices serve no window any more."""
         if not len(self):
-            return NEVER
+            return INFINITY
         m = (horizon - self.phase) // self.every + 1
         starts = self.starts(ALL, m)
         if not self.all_sliding:
-            starts = np.where(m > self.most, NEVER, starts)
+            starts = np.where(m > self.most, INFINITY, starts)
         return int(starts.min())
 
     def open_starts(self, horizon: int) -> np.ndarray:
@@ -164,11 +161,11 @@ def _family(window: Window) -> tuple[int, int, int, int, int, int]:
     """kind, every, phase, length, origin, the last window's number."""
     if isinstance(window, Sliding):
         every, length = int(window.every.size), int(window.length.size)
-        return SLIDING, every, window.offset + length, length, window.offset, NEVER
+        return SLIDING, every, window.offset + length, length, window.offset, INFINITY
     if isinstance(window, Cumulative):
-        return CUMULATIVE, int(window.every.size), window.offset, int(window.length.size), window.offset, NEVER
+        return CUMULATIVE, int(window.every.size), window.offset, int(window.length.size), window.offset, INFINITY
     if isinstance(window, Landmark):
         every = int(window.every.size)
-        return FIXED, every, window.since, every, window.since, NEVER
+        return FIXED, every, window.since, every, window.since, INFINITY
     assert isinstance(window, Between)
     return FIXED, window.end - window.start, window.start, window.end - window.start, window.start, 1

@@ -17,10 +17,10 @@ import numpy as np
 from slicewise.aggregates.base import Aggregate
 from slicewise.errors import RefusedRowsError
 from slicewise.results import OPEN_END
-from slicewise.slicing.discretise import NO_ROWS, Came, Discretiser, Found, Needed, Remembered, Step
-from slicewise.slicing.measures import (
-    Counted,
-    Seen,
+from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Discretiser, Remembered, Retained, Step, WindowRanges
+from slicewise.slicing.rows.measure_windows import (
+    MeasuredRows,
+    TickState,
     found_at,
     is_by_position,
     measures_of,
@@ -28,12 +28,12 @@ from slicewise.slicing.measures import (
     tick_memory,
     ticks_of,
 )
-from slicewise.slicing.periodic import NEVER
-from slicewise.slicing.views import View
+from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.swag.log_mta import LogMTA
+from slicewise.times import INFINITY
 from slicewise.windows import Evict, Policy, UserDefined
 
-__all__ = ["Policies", "UserWindows"]
+__all__ = ["PolicyWindows", "UserWindows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +49,8 @@ class _ByKey(Discretiser):
     """Asks about one key after the other, and puts together what comes back."""
 
     def find_on(
-        self, view: View, step: Step, memory: dict[int, _Memory] | None
-    ) -> tuple[Found, Needed, dict[int, _Memory]]:
+        self, view: OrderedRows, step: Step, memory: dict[int, _Memory] | None
+    ) -> tuple[WindowRanges, Retained, dict[int, _Memory]]:
         """The windows due, what is needed after the step, and what to remember as of the new horizon."""
         kept = dict(memory or {})
         fresh, settled, needed = view.first_at(step.before), view.first_at(step.horizon), view.first_at(step.horizon)
@@ -58,18 +58,18 @@ class _ByKey(Discretiser):
         for s, key in enumerate(view.keys.tolist()):
             now = kept.get(key) or self._new()
             rows = _KeyRows(view, s, int(fresh[s]), int(settled[s]))
-            if len(rows) or step.watermark >= NEVER:
+            if len(rows) or step.watermark >= INFINITY:
                 found, now = self._ask(rows, now, step)
                 pieces.append((np.full(len(found[0]), key), *found))
             kept[key] = now
             needed[s] = min(needed[s], self._first_needed(now, rows))
             begins += [rows.index_of(position) for position in now.open_at]
-        after = Needed(needed, np.array(begins, np.int64))
+        after = Retained(needed, np.array(begins, np.int64))
         if not pieces:
             none = np.empty(0, np.int64)
-            return Found(none, none, none, none, none, none, none), after, kept
+            return WindowRanges(none, none, none, none, none, none, none), after, kept
         key, low, high, start, end, decided = (np.concatenate(c) for c in zip(*pieces, strict=True))
-        return Found(np.zeros(len(key), np.int64), key, low, high, start, end, decided), after, kept
+        return WindowRanges(np.zeros(len(key), np.int64), key, low, high, start, end, decided), after, kept
 
     def _new(self) -> _Memory:
         raise NotImplementedError
@@ -85,7 +85,7 @@ class _ByKey(Discretiser):
 class _KeyRows:
     """The rows of one key that user code has not been shown for good: positions in the view, and which are settled."""
 
-    def __init__(self, view: View, segment: int, low: int, settled: int) -> None:
+    def __init__(self, view: OrderedRows, segment: int, low: int, settled: int) -> None:
         self.view = view
         self.segment = segment
         self.low, self.settled, self.high = low, max(settled, low), int(view.ends[segment])
@@ -148,7 +148,7 @@ class UserWindows(_ByKey):
         ended = np.repeat(row, ends)
         high = np.concatenate([ended, np.full(len(began) - len(ended), rows.high)])
         over = np.arange(len(began)) < len(ended)
-        decided = np.where(over, time[np.minimum(high, rows.high - 1)], NEVER)
+        decided = np.where(over, time[np.minimum(high, rows.high - 1)], INFINITY)
         end = np.where(over, decided, OPEN_END)
         due = (began < high) & (decided <= step.watermark)
         found = tuple(c[due] for c in (began, high, time[began], end, decided))
@@ -228,7 +228,7 @@ class UserWindows(_ByKey):
         raise RefusedRowsError(said, [at]) from cause
 
 
-class Policies(Discretiser):
+class PolicyWindows(Discretiser):
     """``policy``: after each row the longest prefix that the user's ``evict`` condemns leaves, found in a tree."""
 
     distinct = True
@@ -247,10 +247,10 @@ class Policies(Discretiser):
         (final, last), fronts = data
         return _Fronts((final, last), {key: (None, front) for key, front in fronts.items()})
 
-    def find_on(self, view: View, step: Step, memory: _Fronts | None) -> tuple[Found, Needed, _Fronts]:
+    def find_on(self, view: OrderedRows, step: Step, memory: _Fronts | None) -> tuple[WindowRanges, Retained, _Fronts]:
         """The windows due, what is needed after the step, and what to remember as of the new horizon."""
-        counted = Counted(view, self.measures)
-        seen = Seen.of(memory.ticks if memory else None, counted)
+        counted = MeasuredRows(view, self.measures)
+        seen = TickState.of(memory.ticks if memory else None, counted)
         ticks, base = ticks_of(self.window.every, counted, seen, step)
         kept = dict(memory.fronts) if memory else {}
         settled = view.first_at(step.horizon)
@@ -269,13 +269,13 @@ class Policies(Discretiser):
             first[s] = min(kept[key][1] + shift, max(rows.settled - 1, int(counted.starts[s])))
         found = found_at(self.window.every, counted, base, ticks, low)
         needed = np.minimum(counted.place_of(first, settled), settled)
-        return found, Needed(needed, NO_ROWS), _Fronts(tick_memory(counted, seen, base, step), kept)
+        return found, Retained(needed, NO_ROWS), _Fronts(tick_memory(counted, seen, base, step), kept)
 
-    def next_due(self, came: Came, watermark: int) -> tuple[int, int]:
-        return (-NEVER, 1) if self.measures else next_tick(self.window.every, came, watermark)
+    def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
+        return (-INFINITY, 1) if self.measures else next_tick(self.window.every, came, watermark)
 
     def _ask(
-        self, counted: Counted, rows: _New, tree: LogMTA | None, front: int, shift: int
+        self, counted: MeasuredRows, rows: _New, tree: LogMTA | None, front: int, shift: int
     ) -> tuple[np.ndarray, tuple[LogMTA, int]]:
         """The front of the window before the first new row and after each, and the tree as of the horizon with its own.
 
@@ -303,7 +303,7 @@ class Policies(Discretiser):
             fronts.append(front)
         return np.array(fronts, np.int64), final if settled < high else (tree, front)
 
-    def _inputs(self, counted: Counted, low: int, high: int) -> list[tuple[Any, ...]]:
+    def _inputs(self, counted: MeasuredRows, low: int, high: int) -> list[tuple[Any, ...]]:
         names = self.watched.columns
         if not names:
             return [()] * (high - low)
@@ -356,7 +356,7 @@ class Watched(Aggregate):
 
 def make_user_windows(window: UserDefined | Policy) -> Discretiser:
     """The discretiser of a window that runs user code."""
-    return UserWindows(window) if isinstance(window, UserDefined) else Policies(window)
+    return UserWindows(window) if isinstance(window, UserDefined) else PolicyWindows(window)
 
 
 def _are_two_counts(said: Any) -> bool:

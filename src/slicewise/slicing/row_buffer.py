@@ -18,10 +18,9 @@ import pyarrow as pa
 from slicewise.amounts import INTEGER, to_instant
 from slicewise.columns import Column, arrow_of
 from slicewise.errors import DataError, did_you_mean
-from slicewise.plan.plan import LARGEST, largest_time
 from slicewise.results import Results
-from slicewise.slicing.intake import ROWS, Batch, needs_unit
-from slicewise.slicing.periodic import NEVER
+from slicewise.slicing.input import ROWS, Batch, needs_unit
+from slicewise.times import INFINITY, LARGEST_TIME, largest_time
 from slicewise.workload import Workload
 
 __all__ = ["RowBuffer"]
@@ -64,10 +63,10 @@ class RowBuffer:
         self.zone: bool | None = None
         self._has_zone = False
         self.time_type: pa.DataType | None = None
-        self.latest = -NEVER
+        self.latest = -INFINITY
         self._stride = 1
-        self._edge = -NEVER
-        self._limit = NEVER
+        self._edge = -INFINITY
+        self._limit = INFINITY
         self.process, self._reset = self._functions()
 
     def __len__(self) -> int:
@@ -76,7 +75,7 @@ class RowBuffer:
     def _functions(self) -> tuple[Callable[..., Results], Callable[[int, int], None]]:
         """The function that takes one row, and the one that tells it from where to where rows need no closer look."""
         add_time, add_row, checked, nothing = self.times.append, self.rows.append, self._checked, NOTHING
-        floor = edge = -NEVER
+        floor = edge = -INFINITY
 
         def process(time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
             try:
@@ -108,8 +107,8 @@ class RowBuffer:
 
     def look_closer(self) -> None:
         """Have the next row checked: what ends a window, or where rows may lie, has changed."""
-        self._edge = -NEVER
-        self._reset(-NEVER, -NEVER)
+        self._edge = -INFINITY
+        self._reset(-INFINITY, -INFINITY)
 
     def _checked(self, time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
         """Take a row that needs a closer look: it may end a window, have a key or a time zone, or be wrong."""
@@ -125,7 +124,7 @@ class RowBuffer:
                 f"the workload has no keys; got the key {key!r}; name the key columns: Workload(keys=[...])"
             )
         # Asked before the row is in, because a closed operator refuses here.
-        if self._edge <= -NEVER:
+        if self._edge <= -INFINITY:
             due, self._limit = self.next_due()
             self._edge = min(max(self.latest, at) + self._stride, due, largest_time(self.workload.unit) + 1)
         if self.workload.keys:
@@ -136,7 +135,7 @@ class RowBuffer:
         if at >= self._edge or len(self.times) >= min(self._limit, 4 * FULL):
             return self.flush()
         # Where rows are counted, every one of them is looked at.
-        if not self.workload.keys and self.zone is None and self._limit >= NEVER:
+        if not self.workload.keys and self.zone is None and self._limit >= INFINITY:
             self._reset(at, self._edge)
         return NOTHING
 
@@ -154,7 +153,7 @@ class RowBuffer:
         """Forget the buffered rows, the latest of this event time: they have been taken."""
         # Stretch of event time until the next look: as much as brings about a full buffer.
         if len(self.times) < FULL // 2:
-            self._stride = min(2 * self._stride, LARGEST)
+            self._stride = min(2 * self._stride, LARGEST_TIME)
         elif len(self.times) > 2 * FULL:
             self._stride = max(1, self._stride // 2)
         self.latest = max(self.latest, latest)

@@ -1,0 +1,1 @@
+"""Answers: from ranges of partials to result blocks, and the record of what was reported."""

@@ -1,0 +1,163 @@
+"""Measures that only advance: which rows fit, and the rows that do as windows on those measures see them.
+
+A row counts in windows on a measure if it has all their measures and goes back on none: *it fits*. Which rows do is a
+column beside the user's, one for all windows on the same measures.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.columns import Column
+from slicewise.kernels import KeyTimeIndex
+from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.windows import Window
+
+__all__ = ["MeasuredRows", "Misfit", "fits_column", "fitting", "measures_of", "misfits", "reading"]
+
+
+def measures_of(window: Window) -> tuple[str, ...]:
+    """The columns that a window is measured by."""
+    return tuple(m.column for m in window.measures if m.column is not None)
+
+
+def reading(column: Column) -> np.ndarray:
+    """A measure as numbers that can be compared with the bounds of windows; decimals become doubles."""
+    if pa.types.is_decimal(column.type):
+        return column.values.astype(np.float64) / 10**column.type.scale
+    return column.values
+
+
+def fits_column(measures: Sequence[str]) -> str:
+    """The column that says which rows fit."""
+    return "\0fits " + "\0".join(measures)
+
+
+def fitting(columns: Mapping[str, Column], measures: Sequence[str]) -> Column:
+    """Which new rows have all measures."""
+    known = np.logical_and.reduce([columns[name].mask for name in measures])
+    return Column(known.astype(np.int64), pa.bool_())
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A row that goes back on a measure, or has a measure that is no number: its place, and what is wrong with it."""
+
+    row: int
+    what: str
+
+
+def misfits(rows: Tuples, measures: Sequence[str]) -> list[Misfit]:
+    """The new rows that do not fit: each must lie between the last row that does and the next that did before.
+
+    Rows that were there before fit. Of two new rows that contradict each other the later one is left out::
+
+        time   1   2   3   4   5          rows at 1, 3 and 5 were there, those at 2 and 4 come
+        km    10  40  20  25  30          40 goes beyond the 20 that follows: left out; 25 fits
+    """
+    found: list[Misfit] = []
+    fits = rows.columns[fits_column(measures)].values > 0
+    for name in measures:
+        value = reading(rows.columns[name])
+        if value.dtype.kind == "f":
+            for row in np.flatnonzero(fits & ~np.isfinite(value)).tolist():
+                fits[row] = False
+                what = f"the measure {name!r} must be a finite number; got {value[row]} at time {rows.time[row]}"
+                found.append(Misfit(row, what))
+        places = np.flatnonzero(fits)
+        key, here = rows.key[places], value[places]
+        back = (key[1:] == key[:-1]) & (here[1:] < here[:-1])
+        if back.any():
+            wrong = _going_back(rows, name, places[np.isin(key, key[1:][back])])
+            fits[[m.row for m in wrong]] = False
+            found += wrong
+    return found
+
+
+def _going_back(rows: Tuples, name: str, places: np.ndarray) -> list[Misfit]:
+    """One row after the other; for the keys in which something is wrong."""
+    value, fresh, key = reading(rows.columns[name]), rows.fresh, rows.key
+    following = np.full(len(places), -1)  # the next row of the key that was there before
+    after = -1
+    for i in range(len(places) - 1, -1, -1):
+        if after >= 0 and key[after] != key[places[i]]:
+            after = -1
+        if not fresh[places[i]]:
+            after = int(places[i])
+        following[i] = after
+    found, last = [], -1
+    for at, after in zip(places.tolist(), following.tolist(), strict=True):
+        if last >= 0 and key[last] != key[at]:
+            last = -1
+        if fresh[at]:
+            wrong = ("after", last) if last >= 0 and value[last] > value[at] else None
+            if wrong is None and after >= 0 and value[after] < value[at]:
+                wrong = ("before", after)
+            if wrong is not None:
+                word, other = wrong
+                what = (
+                    f"the measure {name!r} must not go backwards; got {value[at]} at time {rows.time[at]}, {word} "
+                    f"{value[other]} at time {rows.time[other]}"
+                )
+                found.append(Misfit(at, what))
+                continue
+        last = at
+    return found
+
+
+class MeasuredRows:
+    """The rows of a view that count in some windows: all of them, or those that fit.
+
+    Attributes
+    ----------
+    rows
+        Their places in the view; None if all rows count.
+    starts, ends
+        For each key of the view, its rows among those that count.
+    """
+
+    def __init__(self, view: OrderedRows, measures: Sequence[str]) -> None:
+        self.view = view
+        self.rows: np.ndarray | None = None
+        self.starts, self.ends = view.starts, view.ends
+        self.key, self.time = view.rows.key, view.time
+        if measures:
+            fits = view.rows.columns[fits_column(measures)].values > 0
+            if not fits.all():
+                self.rows = np.flatnonzero(fits)
+                self.starts, self.ends = np.searchsorted(self.rows, (view.starts, view.ends))
+                self.key, self.time = self.key[self.rows], self.time[self.rows]
+
+    def measure(self, name: str) -> np.ndarray:
+        """The values of a measure."""
+        values = reading(self.view.rows.columns[name])
+        return values if self.rows is None else values[self.rows]
+
+    def number_of(self, place: np.ndarray) -> np.ndarray:
+        """How many rows that count come before places of the view."""
+        return place if self.rows is None else np.searchsorted(self.rows, place)
+
+    def place_of(self, number: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+        """Where in the view, for each key, the row of a number stands; ``otherwise`` where the key has none."""
+        if self.rows is None:
+            return np.where(number < self.ends, number, otherwise)
+        out = otherwise.copy()
+        there = number < self.ends
+        out[there] = self.rows[number[there]]
+        return out
+
+    @functools.cached_property
+    def segment(self) -> np.ndarray:
+        """For each row that counts, which of the view's keys it belongs to."""
+        return np.repeat(np.arange(len(self.starts)), self.ends - self.starts)
+
+    @functools.cached_property
+    def index(self) -> KeyTimeIndex:
+        """Finds rows by key and time."""
+        return KeyTimeIndex(self.key, self.time)

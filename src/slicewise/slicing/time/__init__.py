@@ -1,0 +1,1 @@
+"""Time slices: event time cut at the edges of context-free windows and sessions."""
