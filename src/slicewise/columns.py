@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -125,6 +125,16 @@ class Column:
     def take(self, index: np.ndarray | slice) -> Column:
         """The rows at ``index``: integers, a boolean mask or a slice."""
         return Column(self.values[index], self.type, None if self.valid is None else self.valid[index])
+
+    def to_data(self) -> tuple[np.ndarray, bytes, np.ndarray]:
+        """The column as plain data."""
+        return self.values, types_to_data({"": self.type}), self.mask
+
+    @classmethod
+    def from_data(cls, data: Sequence[Any]) -> Column:
+        """The column from what :meth:`to_data` gave."""
+        values, type_, valid = data
+        return cls(values, types_from_data(type_)[""], None if valid.all() else valid)
 
     @property
     def mask(self) -> np.ndarray:
@@ -396,3 +406,14 @@ def _physical(array: pa.Array, type_: pa.DataType) -> np.ndarray:
     out = np.empty(len(array), object)
     out[:] = array.to_pylist()
     return out
+
+
+def types_to_data(types: Mapping[str, pa.DataType]) -> bytes:
+    """Types by name as plain data."""
+    data: bytes = pa.schema(list(types.items())).serialize().to_pybytes()
+    return data
+
+
+def types_from_data(data: bytes) -> dict[str, pa.DataType]:
+    """Types by name from what :func:`types_to_data` gave."""
+    return {field.name: field.type for field in pa.ipc.read_schema(pa.py_buffer(data))}

@@ -28,8 +28,8 @@ def test_nothing_is_reported_before_it_is_due(windows, stream, keyed, data):
         if chunk[-1]["t"] < due and left > 0:
             assert not len(found)
         if len(found) or data.draw(st.booleans()):
-            (track,) = op._engine.tracks
-            due, left = track.next_due(op._engine.state.watermark)
+            (queries,) = op._engine.context_aware
+            due, left = queries.next_due(op._engine.watermark)
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ def test_nothing_is_reported_before_it_is_due(windows, stream, keyed, data):
 def test_how_long_one_may_wait(window, due, left):
     op = sw.Workload("t").query("q", window, n=sw.count()).operator(ordered=True)
     op.process_batch({"t": np.arange(10), "v": np.arange(10)})
-    (track,) = op._engine.tracks
-    assert track.next_due(op._engine.state.watermark) == (due, left)
+    (queries,) = op._engine.context_aware
+    assert queries.next_due(op._engine.watermark) == (due, left)

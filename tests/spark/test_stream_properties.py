@@ -13,7 +13,7 @@ import slicewise as sw
 from slicewise.errors import DataError
 from slicewise.plan.plan import VALUES
 from slicewise.slicing.operator import Operator
-from slicewise.spark.streaming import packs, track_chunks
+from slicewise.spark.streaming import key_chunks, packs
 from slicewise.testing import Oracle, fold
 from slicewise.times import INFINITY
 from tests.profiles import fewer
@@ -108,7 +108,7 @@ def test_a_stream_that_is_stopped_anywhere_goes_on_from_bytes_alone(workload, ba
     expected = run(FakeStream(workload, shards=shards), batches)
     stream = FakeStream(workload, shards=shards)
     found = []
-    with mock.patch.object(track_chunks, "KEYS", keys):  # keys of a track that share a chunk
+    with mock.patch.object(key_chunks, "KEYS", keys):  # keys of a track that share a chunk
         for batch in batches:
             if data.draw(st.booleans()):
                 stream = stream.again(workers=Workers())

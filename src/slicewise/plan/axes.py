@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from slicewise.amounts import INTEGER, ROWS, Amount
+from slicewise.amounts import ROWS, Amount
 from slicewise.errors import QueryError
 from slicewise.times import LARGEST_TIME
 from slicewise.windows import Punctuated, Sliding, Window
@@ -140,4 +140,4 @@ def _twin(window: Window, gauge: Gauge) -> Sliding:
     length, every, offset = (
         int(Decimal(str(s)) * 10**gauge.scale) for s in (window.length.size, window.every.size, window.offset)
     )
-    return Sliding(Amount(length, INTEGER), Amount(every, INTEGER), offset)
+    return Sliding(Amount(length, window.measure), Amount(every, window.measure), offset)
