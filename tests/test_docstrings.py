@@ -37,10 +37,6 @@ UNFINISHED = {
     *("Operator.snapshot", "Operator.stats"),
     # spark
     *("inspect", "latest", "only"),
-    # aggregates
-    *("Aggregate", "Monoid", "avg", "collect_list", "collect_set", "count", "first", "geometric_mean", "last", "m4"),
-    *("max", "max_by", "max_count", "median", "min", "min_by", "min_count", "product", "range_", "stddev"),
-    *("stddev_pop", "sum", "var_pop", "variance"),
 }
 
 
