@@ -175,7 +175,7 @@ def test_without_spark_the_command_says_what_to_install(tmp_path, command):
     done = pipe(*command, cwd=tmp_path, PYTHONPATH=path)
     assert done.returncode == 1
     assert done.stderr.removeprefix("starting Spark\n") == (
-        "error: Spark is not there: pyspark is not installed; pip install 'slicewise[spark]'; "
+        "error: Spark is not available: pyspark is not installed; pip install 'slicewise[spark]'; "
         "`slicewise doctor` looks at everything that is needed\n"
     )
 

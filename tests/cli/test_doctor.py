@@ -43,7 +43,7 @@ def test_java_17_and_newer_are_fine(monkeypatch, tmp_path):
     [
         ('openjdk version "11.0.2" 2019', "{path} is Java 11"),
         ('java version "1.8.0_301"', "{path} is Java 8"),
-        ("what?", "{path} does not say its version"),
+        ("what?", "{path} does not report its version"),
     ],
 )
 def test_another_java_is_wrong(monkeypatch, tmp_path, version, said):
@@ -96,7 +96,7 @@ def test_the_python_of_the_workers_is_the_one_that_runs_here(monkeypatch):
         ("echo '[\"3.8\", []]'", "which is Python 3.8, and here is {mine}"),
         ('echo \'["{mine}", ["slicewise", "pandas"]]\'', "which lacks slicewise and pandas"),
         ('echo \'["{mine}", ["pandas"]]\'', "which lacks pandas"),
-        ("exit 1", "which is no Python"),
+        ("exit 1", "which is not a Python interpreter"),
     ],
 )
 def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path, script, said):
@@ -111,7 +111,7 @@ def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path, script, 
 
 def test_a_python_that_is_not_there_is_wrong(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/such/python")
-    said = "Spark's workers run /no/such/python (PYSPARK_PYTHON), which is no program"
+    said = "Spark's workers run /no/such/python (PYSPARK_PYTHON), which is not a program"
     assert doctor.workers().said == said
 
 

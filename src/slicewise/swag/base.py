@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
-from slicewise.aggregates.order import Max, Min
-from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
+from slicewise.aggregates.picks import MaxBy, MinBy
 from slicewise.columns import arrow_of
 from slicewise.errors import AggregateError, DataError, QueryError, SlicewiseError, did_you_mean
 from slicewise.swag.rolling import batch_of
@@ -197,13 +196,11 @@ def is_selective(aggregate: Aggregate) -> bool:
 
     A class of your own says so with an attribute ``selective = True``.
 
-    >>> from slicewise.aggregates import count
-    >>> is_selective(Max()), is_selective(count())
+    >>> from slicewise.aggregates import count, max
+    >>> is_selective(max()), is_selective(count())
     (True, False)
     """
-    # By the function and not by the class: a subclass may have replaced it.
-    chooses = {cls.combine for cls in (Max, Min, First, Last, MaxBy, MinBy)}
-    return getattr(aggregate, "selective", type(aggregate).combine in chooses)
+    return aggregate.selective
 
 
 def need_subtraction(algorithm: str, aggregate: Aggregate, instead: str) -> None:
@@ -233,7 +230,7 @@ class OnPartials(Aggregate):
 
     def __init__(self, aggregate: Aggregate) -> None:
         super().__init__()
-        self.name = aggregate.name  # type: ignore[misc]
+        self.name = aggregate.name
         self.inner = aggregate
         self.identity = aggregate.identity
         self.commutative = aggregate.commutative
