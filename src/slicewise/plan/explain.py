@@ -20,7 +20,6 @@ from slicewise.plan.decisions import (
 )
 from slicewise.plan.grids import points_of, progressions_of
 from slicewise.plan.routes import explain_routes
-from slicewise.windows import Context, Session
 from slicewise.workload import Workload
 
 __all__ = ["explain"]
@@ -177,17 +176,13 @@ def _yes_or_no(decision: Decision) -> Decision:
 
 
 def _technique(workload: Workload, c: Characteristics) -> Decision:
-    known = [q.window for q in workload.queries if q.window.context is Context.FREE and not _counts(q.window)]
+    known = [q.window for q in workload.queries if q.window.is_periodic]
     decision = slicing_technique(c, len(progressions_of(known)), len(points_of(known)))
-    gaps = [int(q.window.gap.size) for q in workload.queries if isinstance(q.window, Session)]
+    gaps = [q.window.session_gap for q in workload.queries if q.window.session_gap is not None]
     if gaps and decision.choice != "sessions":
         gap = Amount(min(gaps), workload.time_measure)
         return Decision(decision.choice, f"{decision.reason}; and where nothing comes for longer than {gap}")
     return decision
-
-
-def _counts(window: object) -> bool:
-    return any(m.kind in ("rows", "units") for m in window.measures)  # type: ignore[attr-defined]
 
 
 def _store(aggregate: Aggregate, c: Characteristics) -> Decision:

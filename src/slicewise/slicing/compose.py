@@ -22,7 +22,7 @@ import numpy as np
 from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
 from slicewise.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts, sorted_unique
-from slicewise.plan.axes import Marks, Measure, Positions, Units
+from slicewise.plan.axes import Axis, Marks, Positions, Units
 from slicewise.plan.plan import Group, Plan
 from slicewise.results import INSERT, OPEN_END, Block
 from slicewise.slicing.answers.answers import QueryFanOut
@@ -43,7 +43,7 @@ __all__ = ["Composition", "find_windows"]
 class Composition:
     """Answers every window of a plan over complete slices; ``measures`` are those of the plan's context windows."""
 
-    def __init__(self, plan: Plan, measures: Sequence[Measure]) -> None:
+    def __init__(self, plan: Plan, measures: Sequence[Axis]) -> None:
         self.plan = plan
         self.measures = tuple(measures)
         self._on_time = replace(plan, context=())
@@ -75,26 +75,26 @@ class Composition:
                 yield from own.blocks(found, queries, by_position=measure.by_position)
 
 
-def _queries(group: Group, measure: Measure) -> list[np.ndarray]:
+def _queries(group: Group, measure: Axis) -> list[np.ndarray]:
     return [group.context.get(place, np.empty(0, np.int64)) for place in measure.places]
 
 
 # Where windows lie
 
 
-def find_windows(measure: Measure, slices: Slices, first: np.ndarray) -> Windows:
+def find_windows(measure: Axis, slices: Slices, first: np.ndarray) -> Windows:
     """The windows on one measure, each with the range of slices that it is made of."""
     if isinstance(measure, Marks):
         return _between_marks(slices, first)
-    if isinstance(measure, Units) and not measure.gauge.exact:
+    if isinstance(measure, Units) and not measure.scale.exact:
         return _on_doubles(measure.windows, slices.key, first)
     if isinstance(measure, Positions):
         return _full_windows(measure.windows, slices, first)
     periodic = PeriodicWindows(measure.windows)
     index = KeyTimeIndex(slices.key, first)
     found = ended_windows(periodic, replace(slices, first=first, last=first), index, -INFINITY, INFINITY)
-    if measure.gauge.scale:
-        step = 10**measure.gauge.scale
+    if measure.scale.digits:
+        step = 10**measure.scale.digits
         return replace(found, start=found.start / step, end=found.end / step)
     return found
 

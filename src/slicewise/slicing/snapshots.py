@@ -138,7 +138,7 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
             f"{type_name(op._time_type)}; cast it to {type_name(time_type)}, or start anew without the old state"
         )
     had = snapshot["workload"]["queries"]
-    kept = op.workload._with(tuple(q for q in op.workload.queries if had.get(q.name) == repr(q)))
+    kept = op.workload.with_queries(tuple(q for q in op.workload.queries if had.get(q.name) == repr(q)))
     going_on = [q.name for q in kept.queries]
     retired = retire(frozenset(snapshot["retired"]), snapshot["counting"], going_on, op.workload)
     types = check_types(was, op._types, {m.column for q in kept.queries for m in q.window.measures if m.column})

@@ -32,7 +32,6 @@ from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.context_state import (
     ContextAwareState,
     carried_track,
-    discretisers_for,
     monoids_of,
     new_tracks,
     no_slices,
@@ -50,6 +49,7 @@ from slicewise.slicing.rows.handover import Handover
 from slicewise.slicing.rows.ledgers import Ledger, entries_of
 from slicewise.slicing.rows.monotonic import fits_column, fitting, misfits
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.rows.shared_cuts import ARRIVAL, LAST, SLOT, WEIGHT, Ranges, SharedCuts
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.slices import Slices

@@ -1,4 +1,4 @@
-"""Track states: what a track knows, as data, and which discretisers serve its queries. Held by the tracks."""
+"""Track states: what a track knows, as data. Held by the tracks."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Parts
-from slicewise.amounts import ROWS
 from slicewise.columns import Column
-from slicewise.plan.plan import Plan, needs_rows
+from slicewise.plan.plan import Plan
 from slicewise.slicing.input import conform
 from slicewise.slicing.rows.cut_updates import CachedCuts
-from slicewise.slicing.rows.discretisers import NO_ROWS, ConditionWindows, CountWindows, Discretiser
+from slicewise.slicing.rows.discretisers import NO_ROWS, ConditionWindows
 from slicewise.slicing.rows.ledgers import Ledger
-from slicewise.slicing.rows.measure_windows import MultiMeasureWindows, UnitWindows
 from slicewise.slicing.rows.monotonic import fits_column
+from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.rows.shared_cuts import LAST, OWN_COLUMNS, SLOT, WEIGHT
-from slicewise.slicing.rows.user_windows import make_user_windows
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.times import INFINITY
-from slicewise.windows import Sliding, Window
 
-__all__ = ["ContextAwareState", "carried_track", "discretisers_for", "monoids_of", "new_tracks", "no_slices"]
+__all__ = ["ContextAwareState", "carried_track", "monoids_of", "new_tracks", "no_slices"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ def new_tracks(plan: Plan) -> tuple[ContextAwareState, ...]:
     """The states of the tracks of a plan that has seen nothing: one, if rows must be counted at all."""
     if not plan.context:
         return ()
-    asked = tuple(q.name for q in plan.workload.queries if needs_rows(q.window))
+    asked = tuple(q.name for q in plan.workload.queries if q.window.needs_rows)
     return (ContextAwareState.empty(plan, asked),)
 
 
@@ -116,31 +113,3 @@ def monoids_of(plan: Plan, queries: Sequence[str]) -> list[int]:
 def no_slices(plan: Plan, queries: Sequence[str]) -> dict[str, Parts]:
     parts = {repr(plan.monoids[i].aggregate): plan.monoids[i].identities(0) for i in monoids_of(plan, queries)}
     return parts | {LAST: (NO_ROWS,), WEIGHT: (NO_ROWS,)}
-
-
-def discretisers_for(windows: Sequence[Window]) -> list[Discretiser]:
-    """One discretiser for all windows that can be found together, in a fixed order."""
-    together: dict[tuple, list[Window]] = {}
-    for window in windows:
-        together.setdefault(_kind(window), []).append(window)
-    return [_make(kind[0], found) for kind, found in together.items()]
-
-
-def _kind(window: Window) -> tuple:
-    if isinstance(window, Sliding):
-        length, every = window.length.measure, window.every.measure
-        if length == every:
-            return ("counts",) if length == ROWS else ("units", length.column)
-        return ("looking back", window)
-    return (window.kind, window)
-
-
-def _make(kind: str, windows: list) -> Discretiser:
-    if kind == "counts":
-        return CountWindows(windows)
-    if kind == "units":
-        return UnitWindows(windows)
-    (window,) = windows
-    if kind == "looking back":
-        return MultiMeasureWindows(window)
-    return ConditionWindows(window) if kind in ("punctuated", "frames") else make_user_windows(window)
