@@ -11,7 +11,8 @@ import slicewise as sw
 from slicewise.errors import QueryError
 from slicewise.plan.axes import Marks, MeasureScale, Positions, Units, axes_of, scale_of
 from slicewise.plan.condition_sql import UntranslatableError, condition_sql
-from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, explain_routes, route_of
+from slicewise.plan.explain import explain_routes
+from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, route_of
 
 TYPES = {
     "v": pa.int32(),

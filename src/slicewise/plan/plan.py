@@ -117,7 +117,9 @@ def check_runnable(workload: Workload) -> None:
                 end = f"{day}, with lengths of at most {days} days"
             raise QueryError(
                 f"query {query.name!r}: {query.window!r} reaches further than event times do, which end at {end}; make "
-                "it shorter"
+                "it shorter",
+                parameter="window",
+                query=query.name,
             )
 
 
@@ -194,32 +196,35 @@ def tie_columns(workload: Workload) -> tuple[str, ...]:
     >>> tie_columns(w.query("counts", sw.tumbling(sw.rows(10)), s=sw.sum("e")))
     ('c', 'e')
     """
-    found = list(workload.order)
-    found += [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
+    columns = list(workload.order)
+    columns += [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
     for query in workload.queries:
         every = query.window.needs_rows
-        found += query.window.reads if every else ()
-        found += [
+        columns += query.window.reads if every else ()
+        columns += [
             column
             for a in query.aggregates.values()
             # Partials that carry their event time pick among rows of equal time by their own value.
             if every or not (a.commutative or (a.timed and not workload.order))
             for column in a.columns
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(columns))
 
 
 def check_store(store: str | None) -> None:
     """Refuse a store that there is not."""
     if store is not None and store not in STORE_NAMES:
-        raise QueryError(f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}")
+        raise QueryError(
+            f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}", parameter="store"
+        )
 
 
 def check_max_slice(max_slice: int | None) -> None:
     """Refuse a size that no slice can have."""
     if max_slice is not None and (isinstance(max_slice, bool) or not isinstance(max_slice, int) or max_slice < 1):
         raise QueryError(
-            f"`max_slice` must be a number of rows, 1 or more; got {max_slice!r}; leave it out for slices of any size"
+            f"`max_slice` must be a number of rows, 1 or more; got {max_slice!r}; leave it out for slices of any size",
+            parameter="max_slice",
         )
 
 

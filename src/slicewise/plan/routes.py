@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -28,7 +27,6 @@ __all__ = [
     "ROWS",
     "SLICES",
     "can_turn_around",
-    "explain_routes",
     "is_one_tumbling",
     "route_of",
     "stream_route",
@@ -44,8 +42,6 @@ IN_THE_JVM: frozenset[type[Aggregate]] = frozenset(
 
 #: Slices of fewer rows than this are hardly fewer than the rows themselves.
 FEW_ROWS = 8
-#: Lines for a terminal: how wide, and how many queries are listed.
-WIDTH, LISTED = 108, 12
 
 
 def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> Decision:
@@ -65,7 +61,7 @@ def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> De
 
 
 def _sliced(window: Window, types: Mapping[str, pa.DataType] | None) -> Decision:
-    """Whether the JVM can tell to which slice of such windows a row belongs, and is worth asking."""
+    """Whether the JVM can compute to which slice of such windows a row belongs, and it is worth it."""
     if not window.needs_rows:
         return Decision(True, "sliced in the JVM, composed in NumPy")
     if window.axis == amounts.ROWS:
@@ -126,26 +122,3 @@ def stream_route(workload: Workload) -> Decision:
     if kept:
         return Decision(ROWS, f"sent to the shards as they are: {kept.reason}")
     return Decision(SLICES, "sliced where they are read; shards get slices, not rows")
-
-
-def explain_routes(workload: Workload) -> list[str]:
-    """For each query its route and why, as lines for a terminal.
-
-    >>> import slicewise as sw
-    >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
-    >>> print(*explain_routes(w.query("mid", sw.session("5 minutes"), mid=sw.median("v"))), sep="\\n")
-      trend        slices  sliced in the JVM, composed in NumPy
-      mid          rows    median('v') is computed in Python
-      as a stream  slices  sliced where they are read; shards get slices, not rows
-    """
-    routes = [(query.name, route_of(query)) for query in workload.queries[:LISTED]]
-    if len(workload.queries) > LISTED:
-        routes.append((f"and {len(workload.queries) - LISTED} more", Decision("", "")))
-    routes.append(("as a stream", stream_route(workload)))
-    width = max(len(name) for name, _ in routes)
-    lines = []
-    for name, route in routes:
-        head = f"  {name:<{width}}  {route.choice:<{len(SLICES)}}  "
-        body = textwrap.wrap(route.reason, max(WIDTH - len(head), 30)) or [""]
-        lines += [f"{head}{body[0]}".rstrip(), *(f"{'':<{len(head)}}{line}" for line in body[1:])]
-    return lines
