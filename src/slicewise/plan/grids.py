@@ -18,12 +18,12 @@ def progressions_of(windows: Iterable[Window]) -> list[Progression]:
     >>> progressions_of([tumbling(10), tumbling(5), sliding(13, every=10)])
     [Progression(step=5, phase=0), Progression(step=10, phase=3)]
     """
-    return reduce_progressions({progression for window in windows for progression in window.progressions()})
+    return reduce_progressions({progression for window in windows for progression in window.progressions})
 
 
 def points_of(windows: Iterable[Window]) -> list[int]:
     """Edges that belong to no progression, ascending: where landmarks begin, and the bounds of ``between``."""
-    return sorted({point for window in windows for point in window.points()})
+    return sorted({point for window in windows for point in window.points})
 
 
 def reduce_progressions(progressions: set[Progression]) -> list[Progression]:

@@ -75,7 +75,7 @@ def _sliced(window: Window, types: Mapping[str, pa.DataType] | None) -> Decision
 
 def _few_slices(window: Window) -> Decision:
     # Every slide has the begin of a window in it, and its end elsewhere unless the slide divides the length.
-    grids = window.progressions()
+    grids = window.progressions
     rows = min((grid.step for grid in grids), default=FEW_ROWS) // max(len(grids), 1)
     if rows < FEW_ROWS:
         size = f"{rows} rows" if rows > 1 else "one row"

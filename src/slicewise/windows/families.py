@@ -57,31 +57,32 @@ class PeriodicFamily(NamedTuple):
     @property
     def overlap(self) -> int:
         """How many windows hold a row at once."""
-        if self.shape is Shape.FIXED:
+        if self.shape == Shape.FIXED:
             # Of windows that never end, what counts is that the slices before the horizon merge into one.
             return min(self.last, 2)
         return max(1, -(-self.length // self.every))
 
-    def progressions(self) -> set[Progression]:
-        """The edges that never end, on grids.
+    @property
+    def progressions(self) -> frozenset[Progression]:
+        """The edges that lie on grids, without end.
 
-        >>> PeriodicFamily(Shape.SLIDING, every=10, phase=13, length=13, origin=0).progressions() == {
-        ...     Progression(step=10, phase=0), Progression(step=10, phase=3)
-        ... }
-        True
+        >>> family = PeriodicFamily(Shape.SLIDING, every=10, phase=13, length=13, origin=0)
+        >>> sorted((progression.step, progression.phase) for progression in family.progressions)
+        [(10, 0), (10, 3)]
         """
         if self.last < INFINITY:
-            return set()
-        bounds = {self.origin, self.phase} if self.shape is Shape.SLIDING else {self.phase}
-        return {Progression(self.every, at % self.every) for at in bounds}
+            return frozenset()
+        bounds = (self.origin, self.phase) if self.shape == Shape.SLIDING else (self.phase,)
+        return frozenset(Progression(self.every, at % self.every) for at in bounds)
 
-    def points(self) -> set[int]:
+    @property
+    def points(self) -> frozenset[int]:
         """The edges that belong to no grid.
 
-        >>> sorted(PeriodicFamily(Shape.FIXED, every=5, phase=20, length=5, origin=20, last=1).points())
+        >>> sorted(PeriodicFamily(Shape.FIXED, every=5, phase=20, length=5, origin=20, last=1).points)
         [20, 25]
         """
-        if self.shape is not Shape.FIXED:
-            return set()
+        if self.shape != Shape.FIXED:
+            return frozenset()
         ends = range(1, self.last + 1) if self.last < INFINITY else ()
-        return {self.origin, *(self.phase + m * self.every for m in ends)}
+        return frozenset([self.origin, *(self.phase + m * self.every for m in ends)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Window:
         """What the window's parameters are counted in; no measure appears twice."""
         raise NotImplementedError
 
+    @functools.cached_property
     def family(self) -> PeriodicFamily | None:
         """Where its windows lie on its measure; None where that is not known in advance, or not in whole numbers."""
         return None
@@ -85,23 +87,22 @@ class Window:
     @property
     def overlap(self) -> int:
         """How many windows hold a row at once: the length over the slide."""
-        family = self.family()
-        return 1 if family is None else family.overlap
+        return 1 if self.family is None else self.family.overlap
 
     @property
     def state_classes(self) -> frozenset[type]:
         """The user's classes whose objects are kept in state to find windows."""
         return frozenset()
 
-    def progressions(self) -> set[Progression]:
+    @functools.cached_property
+    def progressions(self) -> frozenset[Progression]:
         """Its edges that lie on grids."""
-        family = self.family()
-        return set() if family is None else family.progressions()
+        return frozenset() if self.family is None else self.family.progressions
 
-    def points(self) -> set[int]:
+    @functools.cached_property
+    def points(self) -> frozenset[int]:
         """Its edges that lie on no grid."""
-        family = self.family()
-        return set() if family is None else family.points()
+        return frozenset() if self.family is None else self.family.points
 
     # What follows for all of them
 
@@ -110,7 +111,7 @@ class Window:
         """What the window's bounds are counted in."""
         return self.measures[0]
 
-    @property
+    @functools.cached_property
     def axis(self) -> Measure | None:
         """The measure on which all its bounds are known in advance; None where rows decide about them."""
         return self.measure if self.context is Context.FREE else None
@@ -130,7 +131,7 @@ class Window:
         """Whether a parameter is a number of rows, so that a row out of order shifts all later ones."""
         return ROWS in self.measures
 
-    @property
+    @functools.cached_property
     def time_measure(self) -> Measure | None:
         """What its lengths of event time are counted in; None if it has none."""
         return next((m for m in self.measures if m.is_event_time), None) if self.has_lengths else None
@@ -154,8 +155,8 @@ class Window:
     @property
     def reach(self) -> int:
         """How far the end of a window of event time may lie behind its rows."""
-        family = self.family() if self.is_periodic else None
-        return max([0 if family is None else family.length, *(int(d.size) for d in self.durations.values())])
+        longest = self.family.length if self.is_periodic and self.family is not None else 0
+        return max([longest, *(int(duration.size) for duration in self.durations.values())])
 
     def in_unit(self, unit: str | None) -> Self:
         """The window with its event times in the unit of the time column.
@@ -171,16 +172,19 @@ class Window:
         QueryError
             Something is no whole number of units, or does not fit 64 bits.
         """
-        wanted = unit or TIME.unit
-        if all(m.unit == wanted if m.kind == "time" else unit is None for m in self.measures if m.is_event_time):
-            lengths: dict[str, Amount] = {}  # a workload of many queries is made anew with each that is added
-        else:
-            lengths = {name: in_time_unit(length, unit, name) for name, length in self.durations.items()}
-        changes = {**lengths, **self._instants_in_unit(unit)}
-        return dataclasses.replace(self, **changes) if changes else self
+        if self._is_in_unit(unit):
+            return self  # a workload of many queries is made anew with each that is added
+        lengths = {name: in_time_unit(length, unit, name) for name, length in self.durations.items()}
+        return dataclasses.replace(self, **lengths, **self._instants_in_unit(unit))
+
+    def _is_in_unit(self, unit: str | None) -> bool:
+        measure = self.time_measure
+        if measure is None:
+            return True
+        return measure.unit == (unit or TIME.unit) if measure.kind == "time" else unit is None
 
     def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
-        """The parameters beside lengths that are otherwise in this unit."""
+        """The parameters beside lengths, in this unit."""
         return {}
 
     def scaled(self, digits: int) -> Self:

@@ -5,6 +5,7 @@ The exception is a sliding window whose length and slide are on two measures: ro
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,9 +58,9 @@ class Sliding(Window):
 
     @property
     def context(self) -> Context:
-        return Context.FREE if self.length.measure == self.every.measure else Context.FORWARD_AWARE
+        return Context.FREE if len(self.measures) == 1 else Context.FORWARD_AWARE
 
-    @property
+    @functools.cached_property
     def measures(self) -> tuple[Measure, ...]:
         return tuple(dict.fromkeys((self.length.measure, self.every.measure)))
 
@@ -72,6 +73,7 @@ class Sliding(Window):
         # Not by the family alone: units may be fractions.
         return max(1, int(-(-self.length.size // self.every.size))) if self.axis is not None else 1
 
+    @functools.cached_property
     def family(self) -> PeriodicFamily | None:
         every, length = self.every.size, self.length.size
         if self.axis is None or not (isinstance(every, int) and isinstance(length, int)):
@@ -112,6 +114,7 @@ class Cumulative(ContextFree):
     def instants(self) -> Mapping[str, int]:
         return {"offset": self.offset}
 
+    @functools.cached_property
     def family(self) -> PeriodicFamily:
         every, length = int(self.every.size), int(self.length.size)
         return PeriodicFamily(Shape.CUMULATIVE, every, self.offset, length, self.offset)
@@ -143,6 +146,7 @@ class Landmark(ContextFree):
     def instants(self) -> Mapping[str, int]:
         return {"since": self.since}
 
+    @functools.cached_property
     def family(self) -> PeriodicFamily:
         every = int(self.every.size)
         return PeriodicFamily(Shape.FIXED, every, self.since, every, self.since)
@@ -156,7 +160,10 @@ class Landmark(ContextFree):
                 "timestamp column, integers for an integer one, or say what those count: Workload(unit=...)",
                 parameter="since",
             )
-        return {} if since == Amount(self.since, self.every.measure) else {"since": since.size, "on": None}
+        return {"since": since.size, "on": None}
+
+    def _is_in_unit(self, unit: str | None) -> bool:
+        return self.on is None and super()._is_in_unit(unit)
 
     def __repr__(self) -> str:
         since = format_instant_on(self.since, self.on or self.every.measure)
@@ -179,14 +186,14 @@ class Between(ContextFree):
     def instants(self) -> Mapping[str, int]:
         return {"start": self.start, "end": self.end}
 
+    @functools.cached_property
     def family(self) -> PeriodicFamily:
         length = self.end - self.start
         return PeriodicFamily(Shape.FIXED, length, self.start, length, self.start, last=1)
 
     def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
         bounds = {n: in_time_unit(Amount(at, self.on), unit, n, instant=True) for n, at in self.instants.items()}
-        on = bounds["end"].measure
-        return {} if on == self.on else {**{name: bound.size for name, bound in bounds.items()}, "on": on}
+        return {**{name: bound.size for name, bound in bounds.items()}, "on": bounds["end"].measure}
 
     def __repr__(self) -> str:
         return f"between({format_instant_on(self.start, self.on)}, {format_instant_on(self.end, self.on)})"
@@ -195,8 +202,7 @@ class Between(ContextFree):
 def _offset_in_unit(offset: int, measure: Measure, unit: str | None) -> dict[str, Any]:
     if not offset or not measure.is_event_time:
         return {}
-    converted = in_time_unit(Amount(offset, measure), unit, "offset")
-    return {} if converted.size == offset else {"offset": converted.size}
+    return {"offset": in_time_unit(Amount(offset, measure), unit, "offset").size}
 
 
 # The functions that users call: they read amounts, check them, and build the frozen descriptions.

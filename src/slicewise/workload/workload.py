@@ -151,7 +151,7 @@ class Workload:
         """
         amount = read_delay(value, self.unit, name)
         if amount.size:
-            check_one_notion_of_time({Origin(parameter=name): amount.measure, Origin(): self.time_measure})
+            check_one_notion_of_time({Origin(): self.time_measure, Origin(parameter=name): amount.measure})
         return int(amount.size)
 
     def query(self, name: str, window: Window, /, **aggregates: Aggregate) -> Workload:

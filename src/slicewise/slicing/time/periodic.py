@@ -31,6 +31,9 @@ __all__ = ["ALL", "PeriodicWindows"]
 #: All families, where one is asked for.
 ALL = slice(None)
 
+# As integers, which arrays are compared with.
+SLIDING, CUMULATIVE, FIXED = (shape.value for shape in Shape)
+
 Families = np.ndarray | slice
 
 
@@ -42,13 +45,12 @@ class PeriodicWindows:
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = tuple(windows)
-        families = [w.family() for w in windows]
+        families = [w.family for w in windows]
         assert None not in families, "windows without a family are not periodic"
         table = np.array(families, np.int64).reshape(len(families), 6)
-        shape, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
-        self.sliding, self.cumulative, self.fixed = (shape == s.value for s in Shape)
+        self.shape, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
         self.ratio = np.maximum(self.length // self.every, 1)
-        self.all_sliding = bool(self.sliding.all())
+        self.all_sliding = bool((self.shape == SLIDING).all())
 
     def __len__(self) -> int:
         return len(self.every)
@@ -63,7 +65,7 @@ class PeriodicWindows:
         if self.all_sliding:
             return sliding
         grown = self.origin[f] + (m - 1) // self.ratio[f] * self.length[f]
-        return np.where(self.sliding[f], sliding, np.where(self.cumulative[f], grown, self.origin[f]))
+        return np.where(self.shape[f] == SLIDING, sliding, np.where(self.shape[f] == CUMULATIVE, grown, self.origin[f]))
 
     def steps(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where the part of window ``m`` begins that must hold rows for the window to be reported.
@@ -73,7 +75,7 @@ class PeriodicWindows:
         starts = self.starts(f, m)
         if self.all_sliding:
             return starts
-        return np.where(self.fixed[f], np.maximum(self.ends(f, m) - self.every[f], starts), starts)
+        return np.where(self.shape[f] == FIXED, np.maximum(self.ends(f, m) - self.every[f], starts), starts)
 
     def first(self, f: Families, t: np.ndarray) -> np.ndarray:
         """The number of the first window of family ``f`` that holds time ``t``: the first that ends after it."""
@@ -87,14 +89,14 @@ class PeriodicWindows:
         grown = ((t - self.origin[f]) // self.length[f] + 1) * self.ratio[f]
         first = self.first(f, t)
         fixed = np.where(t < self.origin[f], first - 1, self.most[f])
-        return np.where(self.sliding[f], sliding, np.where(self.cumulative[f], grown, fixed))
+        return np.where(self.shape[f] == SLIDING, sliding, np.where(self.shape[f] == CUMULATIVE, grown, fixed))
 
     def last_fired(self, f: Families, t: np.ndarray) -> np.ndarray:
         """The last window that a row at ``t`` causes to be reported when nothing comes after it."""
         last = self.last(f, t)
         if self.all_sliding:
             return last
-        return np.where(self.fixed[f], np.minimum(last, self.first(f, t)), last)
+        return np.where(self.shape[f] == FIXED, np.minimum(last, self.first(f, t)), last)
 
     def ended_by(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         """The number of the last window of family ``f`` that ends at or before ``t``."""
@@ -138,7 +140,7 @@ class PeriodicWindows:
         """
         f = np.arange(len(self))
         low = (horizon - self.phase) // self.every + 1
-        high = np.where(self.sliding, (horizon - self.phase + self.length) // self.every, low)
+        high = np.where(self.shape == SLIDING, (horizon - self.phase + self.length) // self.every, low)
         high = np.where(low > self.most, low - 1, high)
         counts = np.maximum(high - low + 1, 0)
         family = np.repeat(f, counts)
