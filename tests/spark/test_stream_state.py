@@ -59,7 +59,7 @@ def run_for(stream, batches, width=10, keys="ab"):
 @pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
 @pytest.mark.parametrize("workload", [SUMS, ORDERED], ids=["slices", "rows"])
 def test_a_micro_batch_writes_only_the_chunks_that_it_touched(workload, workers):
-    long = workload._waiting(0, 0).query("long", sw.sliding(2000, every=10), m=sw.max("v"))
+    long = workload.with_delays(0, 0).query("long", sw.sliding(2000, every=10), m=sw.max("v"))
     stream = fake(long, shards=1, workers=Workers(workers))
     written = stream.handles[0].map.written
     run_for(stream, 60, 50)
@@ -106,7 +106,7 @@ def test_keys_that_count_rows_are_written_in_the_chunks_of_those_that_came(windo
 
 
 def test_a_late_row_rewrites_its_own_chunk():
-    long = BASE._waiting(0, 3000).query("q", sw.tumbling(10), s=sw.sum("v"))
+    long = BASE.with_delays(0, 3000).query("q", sw.tumbling(10), s=sw.sum("v"))
     stream = fake(long, shards=1)
     run_for(stream, 20, 100)
     written = stream.handles[0].map.written
@@ -274,7 +274,7 @@ REFUSED = {
         r"it has queries \['q'\], this one \['elsewhere'\], and none is the same",
     ),
     "another query of the same name": (BASE.query("q", sw.tumbling(3), n=sw.count()), {}, "and none is the same"),
-    "another lateness": (SUMS._waiting(5, 11), {}, "its `lateness` is 10, this one's 11; only queries may be added"),
+    "another lateness": (SUMS.with_delays(5, 11), {}, "its `lateness` is 10, this one's 11; only queries may be added"),
     "another way to emit": (SUMS, {"emit": "changes"}, "its `emit` is 'complete', this one's 'changes'"),
     "another number of shards": (
         SUMS,
@@ -327,7 +327,7 @@ def test_waiting_longer_or_shorter_is_no_other_workload():
         for wait in (0, 5, 50):
             stream = fake(SUMS, emit=emit)
             found = run_for(stream, 10)
-            stream = stream.again(SUMS._waiting(wait, 10), types=TYPES, emit=emit)
+            stream = stream.again(SUMS.with_delays(wait, 10), types=TYPES, emit=emit)
             found += [stream.batch([rows(range(n * 10, n * 10 + 10))]) for n in range(10, 30)]
             found.append(stream.batch([rows([30, 31])]))  # long closed, whatever the wait
             seen = [(r.key, r.start, r.revision) for results in found for r in results]

@@ -36,7 +36,7 @@ some = fewer(6, least=5)
 
 def waiting_workloads() -> st.SearchStrategy[sw.Workload]:
     both = st.one_of(workloads(without_times), mixed_workloads())
-    return st.builds(lambda w, wait: w._waiting(wait, w.lateness), both, st.sampled_from([0, 0, 5, 20]))
+    return st.builds(lambda w, wait: w.with_delays(wait, w.lateness), both, st.sampled_from([0, 0, 5, 20]))
 
 
 def in_column(batches, unit: str, data: st.DataObject):
@@ -98,7 +98,7 @@ def test_with_changes_and_restarts_too(ticks, batches, unit, data):
     st.data(),
 )
 def test_the_ends_of_time_do_not_stop_a_stream(workload, wait, emit, data):
-    workload = workload._waiting(wait, workload.lateness)
+    workload = workload.with_delays(wait, workload.lateness)
     row = st.builds(lambda t: {**dict.fromkeys(TYPES), "t": t, "v": t % 7}, far_times(workload.unit))
     batches = data.draw(st.lists(st.lists(st.lists(row, max_size=4), max_size=2), max_size=4))
     stream = FakeStream(workload, emit=emit)

@@ -129,7 +129,7 @@ def _try_each(workload: Workload, query: Fields, name: str, window: Window, aggr
     for column, aggregate in aggregates.items():
         try:
             if type(window) is Window:  # none could be read: the names alone are checked
-                workload._check_aggregate(name, column, aggregate)
+                workload.check_aggregate(name, column, aggregate)
             else:
                 workload.query(name, window, **{column: aggregate})
         except SlicewiseError as e:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.aggregates.order import MaxCount, MinCount, Range
-from slicewise.amounts import ROWS
-from slicewise.windows import Context, Cumulative, Landmark, Sliding, Window
+from slicewise.windows import Context
 from slicewise.workload import Workload
 
 __all__ = ["AggregateTraits", "Characteristics", "QueryTraits", "characteristics_of"]
@@ -82,20 +81,11 @@ def characteristics_of(workload: Workload, *, ordered: bool = False) -> Characte
         QueryTraits(
             name=q.name,
             context=q.window.context,
-            counts_rows=ROWS in q.window.measures,
+            counts_rows=q.window.counts_rows,
             multi_measure=len(q.window.measures) > 1,
-            overlap=_overlap(q.window),
+            overlap=q.window.overlap,
             aggregates=tuple(AggregateTraits.of(a) for a in q.aggregates.values()),
         )
         for q in workload.queries
     )
     return Characteristics(ordered, queries, bool(workload.order), workload.lateness)
-
-
-def _overlap(window: Window) -> int:
-    if isinstance(window, Sliding) and window.length.measure == window.every.measure:
-        return max(1, int(-(-window.length.size // window.every.size)))
-    if isinstance(window, Cumulative):
-        return int(window.length.size // window.every.size)
-    # Landmark windows never end: what counts is that the slices before the horizon merge into one.
-    return 2 if isinstance(window, Landmark) else 1

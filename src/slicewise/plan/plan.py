@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
-from slicewise.amounts import UNITS, Amount, format_instant
+from slicewise.amounts import UNITS, format_instant
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
 from slicewise.results import ResultSchema
 from slicewise.times import LARGEST_TIME, largest_time
-from slicewise.windows import Context, Session, Window
+from slicewise.windows import Window
 from slicewise.workload import Workload
 
 __all__ = [
@@ -25,8 +25,6 @@ __all__ = [
     "Group",
     "Plan",
     "check_runnable",
-    "is_periodic",
-    "needs_rows",
     "plan_for",
     "tie_columns",
 ]
@@ -126,23 +124,19 @@ def check_runnable(workload: Workload) -> None:
     latest = largest_time(workload.unit)
     longest = min(latest, LARGEST_TIME)
     for query in workload.queries:
-        lengths, instants = _times(query.window)
-        if max(map(abs, lengths), default=0) > longest or max(map(abs, instants), default=0) > latest:
+        durations = [int(duration.size) for duration in query.window.durations.values()]
+        instants = [abs(instant) for instant in query.window.instants.values()]
+        if max(durations, default=0) > longest or max(instants, default=0) > latest:
             end = "2**60"
             if workload.unit is not None:
                 day, days = format_instant(latest, workload.unit).split()[0], longest // (86_400 * UNITS[workload.unit])
                 end = f"{day}, with lengths of at most {days} days"
             raise QueryError(
                 f"query {query.name!r}: {query.window!r} reaches further than event times do, which end at {end}; make "
-                "it shorter"
+                "it shorter",
+                parameter="window",
+                query=query.name,
             )
-
-
-def _times(window: Window) -> tuple[list[int], list[int]]:
-    """The durations and the instants that a window is made of."""
-    values = [getattr(window, f.name) for f in fields(window)]
-    durations = [int(v.size) for v in values if isinstance(v, Amount) and v.measure.is_event_time]
-    return durations, [v for v in values if isinstance(v, int)]
 
 
 def plan_for(
@@ -181,9 +175,9 @@ def plan_for(
         if ties != ARRIVAL and not workload.order:
             monoid.break_ties_by_value()
     stores = tuple(_store(m, c, store) for m in monoids)
-    windows = tuple(dict.fromkeys(q.window for q in workload.queries if is_periodic(q.window)))
-    context = tuple(dict.fromkeys(q.window for q in workload.queries if needs_rows(q.window)))
-    gaps = tuple(sorted({int(q.window.gap.size) for q in workload.queries if isinstance(q.window, Session)}))
+    windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.is_periodic))
+    context = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.needs_rows))
+    gaps = tuple(sorted({q.window.session_gap for q in workload.queries if q.window.session_gap is not None}))
     recomputed = tuple(i for i, m in enumerate(monoids) if needs_tuples(AggregateTraits.of(m.aggregate), c))
     return Plan(
         workload=workload,
@@ -218,32 +212,35 @@ def tie_columns(workload: Workload) -> tuple[str, ...]:
     >>> tie_columns(w.query("counts", sw.tumbling(sw.rows(10)), s=sw.sum("e")))
     ('c', 'e')
     """
-    found = list(workload.order)
-    found += [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
+    columns = list(workload.order)
+    columns += [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
     for query in workload.queries:
-        every = needs_rows(query.window)
-        found += query.window.reads if every else ()
-        found += [
+        every = query.window.needs_rows
+        columns += query.window.reads if every else ()
+        columns += [
             column
             for a in query.aggregates.values()
             # Partials that carry their event time pick among rows of equal time by their own value.
             if every or not (a.commutative or (a.timed and not workload.order))
             for column in a.columns
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(columns))
 
 
 def check_store(store: str | None) -> None:
     """Refuse a store that there is not."""
     if store is not None and store not in STORE_NAMES:
-        raise QueryError(f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}")
+        raise QueryError(
+            f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}", parameter="store"
+        )
 
 
 def check_max_slice(max_slice: int | None) -> None:
     """Refuse a size that no slice can have."""
     if max_slice is not None and (isinstance(max_slice, bool) or not isinstance(max_slice, int) or max_slice < 1):
         raise QueryError(
-            f"`max_slice` must be a number of rows, 1 or more; got {max_slice!r}; leave it out for slices of any size"
+            f"`max_slice` must be a number of rows, 1 or more; got {max_slice!r}; leave it out for slices of any size",
+            parameter="max_slice",
         )
 
 
@@ -256,16 +253,6 @@ def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:
             "eager", f"'prefix' was asked for, but {aggregate!r} has no inverse that takes rows in any order"
         )
     return Decision(wanted, "asked for")
-
-
-def is_periodic(window: Window) -> bool:
-    """Whether a window's edges are known in advance, as event times."""
-    return window.context is Context.FREE and all(m.is_event_time for m in window.measures)
-
-
-def needs_rows(window: Window) -> bool:
-    """Whether only rows in order tell where windows lie."""
-    return not is_periodic(window) and not isinstance(window, Session)
 
 
 def _groups(
@@ -286,8 +273,8 @@ def _groups(
         sessions: dict[int, list[int]] = {}
         for number in queries:
             window = workload.queries[number].window
-            if isinstance(window, Session):
-                sessions.setdefault(gaps.index(int(window.gap.size)), []).append(number)
+            if window.session_gap is not None:
+                sessions.setdefault(gaps.index(window.session_gap), []).append(number)
             else:
                 families.setdefault(family_of[window], []).append(number)
         groups.append(

@@ -13,7 +13,7 @@ import numpy as np
 
 from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
-from slicewise.plan.plan import Plan, needs_rows
+from slicewise.plan.plan import Plan
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.input import conform
@@ -63,7 +63,7 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
     state = carried_state(old, StateLayout.of(engine.plan), plan)
     before = {q.name: q for q in engine.plan.workload.queries}
     added = [q for q in plan.workload.queries if before.get(q.name) != q]
-    counting = tuple(q.name for q in added if needs_rows(q.window))
+    counting = tuple(q.name for q in added if q.window.needs_rows)
     begin = max(old.latest + 1, engine.horizon) if old.latest > -INFINITY else -INFINITY
     if counting:
         new = ContextAwareState.empty(plan, counting, begin)

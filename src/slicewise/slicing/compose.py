@@ -20,16 +20,16 @@ import numpy as np
 
 from slicewise.columns import Column
 from slicewise.kernels import running_last
-from slicewise.plan.axes import Marks, Measure, Positions, Units
+from slicewise.plan.axes import Axis, Marks, Units
 from slicewise.plan.plan import Plan
 from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, Discretiser
-from slicewise.slicing.rows.measure_windows import UnitWindows
+from slicewise.slicing.rows.discretisers import ConditionWindows, Discretiser
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
@@ -42,7 +42,7 @@ __all__ = ["Composition", "find_windows"]
 class Composition:
     """Answers every window of a plan over complete slices; ``axes`` are those of the plan's context-aware windows."""
 
-    def __init__(self, plan: Plan, axes: Sequence[Measure]) -> None:
+    def __init__(self, plan: Plan, axes: Sequence[Axis]) -> None:
         self.plan = plan
         self.axes = tuple(axes)
         self._on_time = replace(plan, context=())
@@ -73,31 +73,29 @@ class Composition:
             yield from answers.blocks(windows, queries, partials, by_position=axis.by_position)
 
 
-def find_windows(axis: Measure, slices: Slices, first: Column) -> WindowRanges:
+def find_windows(axis: Axis, slices: Slices, first: Column) -> WindowRanges:
     """The windows on one axis, each with the range of slices that it is made of."""
     if not len(slices):
         return WindowRanges.none()
-    discretiser, marks = _discretiser(axis, slices, first)
+    (discretiser,) = discretisers_for((axis.window,) if isinstance(axis, Marks) else axis.windows)
+    marks = _marks(axis, discretiser, slices, first)
     size = int(slices.key.max()) + 1
     base, last_seen = np.zeros(size, np.int64), np.full(size, -INFINITY)
     view = OrderedRows(replace(slices, marks=marks), Tuples.empty({}), base, last_seen)
     windows, _ = discretiser.find(view, Step.whole())
-    if isinstance(axis, Units) and axis.gauge.scale:
-        unit = 10**axis.gauge.scale
+    if isinstance(axis, Units) and axis.scale.digits:
+        unit = 10**axis.scale.digits
         return replace(windows, start=windows.start / unit, end=windows.end / unit)
     return windows
 
 
-def _discretiser(axis: Measure, slices: Slices, first: Column) -> tuple[Discretiser, dict[str, np.ndarray]]:
-    """What finds the windows on an axis, and what it must know of each slice."""
-    if isinstance(axis, Positions):
-        return CountWindows(axis.windows), {}
+def _marks(axis: Axis, discretiser: Discretiser, slices: Slices, first: Column) -> dict[str, np.ndarray]:
+    """What a discretiser must know of each slice."""
     if isinstance(axis, Units):
-        units = UnitWindows(axis.windows)
-        return units, {axis.column: first.values, fits_column(units.measures): first.mask.astype(np.int64)}
-    assert isinstance(axis, Marks)
-    # Slices have the number of markers passed; a window starts where it is another one than before.
-    number = first.values
-    starts = np.concatenate([[True], (number[1:] != number[:-1]) | (slices.key[1:] != slices.key[:-1])])
-    conditions = ConditionWindows(axis.window)
-    return conditions, {conditions.column: starts.astype(np.int64)}
+        return {axis.column: first.values, fits_column(discretiser.measures): first.mask.astype(np.int64)}
+    if isinstance(discretiser, ConditionWindows):
+        # Slices have the number of markers passed; a window starts where it is another one than before.
+        number = first.values
+        starts = np.concatenate([[True], (number[1:] != number[:-1]) | (slices.key[1:] != slices.key[:-1])])
+        return {discretiser.column: starts.astype(np.int64)}
+    return {}

@@ -58,7 +58,7 @@ def continue_from(
             f"{type_name(time_type)}; cast it to {was}, or start anew without the old state"
         )
     queries = state.description["queries"]
-    kept = workload._with(tuple(q for q in workload.queries if queries.get(q.name) == repr(q)))
+    kept = workload.with_queries(tuple(q for q in workload.queries if queries.get(q.name) == repr(q)))
     retired = retire(bound.retired, bound.counting, [q.name for q in kept.queries], workload)
     measured = {m.column for q in kept.queries for m in q.window.measures if m.column}
     wider = check_types(bound.types, types, measured)

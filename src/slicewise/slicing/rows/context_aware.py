@@ -26,12 +26,13 @@ from slicewise.plan.plan import Plan
 from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut
 from slicewise.slicing.answers.reported import ReportedWindows
-from slicewise.slicing.rows.context_state import ContextAwareState, discretisers_for, monoids_of
+from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of
 from slicewise.slicing.rows.cut_updates import CachedCuts
 from slicewise.slicing.rows.discretisers import Arrivals, ConditionWindows, Remembered, Retained, ordinals
 from slicewise.slicing.rows.handover import Handover
 from slicewise.slicing.rows.monotonic import fits_column, fitting, misfits
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL, OrderedRows
+from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.rows.shared_cuts import Ranges, SharedCuts
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.slices import Slices

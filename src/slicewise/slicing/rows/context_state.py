@@ -1,4 +1,4 @@
-"""Context-aware state: what is kept for queries on ordered rows, as data, and which discretisers serve them."""
+"""Context-aware state: what is kept for queries on ordered rows, as data."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.amounts import ROWS
 from slicewise.columns import Column
-from slicewise.plan.plan import Plan, needs_rows
+from slicewise.plan.plan import Plan
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.input import conform
 from slicewise.slicing.rows.cut_updates import CachedCuts
-from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, Discretiser, Remembered
-from slicewise.slicing.rows.measure_windows import MultiMeasureWindows, UnitWindows
+from slicewise.slicing.rows.discretisers import ConditionWindows, Remembered
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL
-from slicewise.slicing.rows.user_windows import make_user_windows
+from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
-from slicewise.windows import Sliding, Window
 
-__all__ = ["ContextAwareState", "carried_queries", "discretisers_for", "monoids_of", "new_context_aware"]
+__all__ = ["ContextAwareState", "carried_queries", "monoids_of", "new_context_aware"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +161,7 @@ def new_context_aware(plan: Plan) -> tuple[ContextAwareState, ...]:
     """The states of the context-aware queries of a plan that has seen nothing: one, if there are any."""
     if not plan.context:
         return ()
-    return (ContextAwareState.empty(plan, tuple(q.name for q in plan.workload.queries if needs_rows(q.window))),)
+    return (ContextAwareState.empty(plan, tuple(q.name for q in plan.workload.queries if q.window.needs_rows)),)
 
 
 def carried_queries(state: ContextAwareState, plan: Plan) -> ContextAwareState | None:
@@ -199,31 +196,3 @@ def monoids_of(plan: Plan, queries: Sequence[str]) -> list[int]:
     asked = set(queries)
     computed = {a for q in plan.workload.queries if q.name in asked for a in q.aggregates.values()}
     return [i for i, a in enumerate(plan.aggregates) if a in computed]
-
-
-def discretisers_for(windows: Sequence[Window]) -> list[Discretiser]:
-    """One discretiser for all windows that can be found together, in a fixed order."""
-    together: dict[tuple, list[Window]] = {}
-    for window in windows:
-        together.setdefault(_kind(window), []).append(window)
-    return [_make(kind[0], found) for kind, found in together.items()]
-
-
-def _kind(window: Window) -> tuple:
-    if isinstance(window, Sliding):
-        length, every = window.length.measure, window.every.measure
-        if length == every:
-            return ("counts",) if length == ROWS else ("units", length.column)
-        return ("looking back", window)
-    return (window.kind, window)
-
-
-def _make(kind: str, windows: list) -> Discretiser:
-    if kind == "counts":
-        return CountWindows(windows)
-    if kind == "units":
-        return UnitWindows(windows)
-    (window,) = windows
-    if kind == "looking back":
-        return MultiMeasureWindows(window)
-    return ConditionWindows(window) if kind in ("punctuated", "frames") else make_user_windows(window)

@@ -348,10 +348,5 @@ class Watched(Aggregate):
         return {n: g.lower(x) for (n, g), x in zip(self.aggregates.items(), partial, strict=True)}
 
 
-def make_user_windows(window: UserDefined | Policy) -> Discretiser:
-    """The discretiser of a window that runs user code."""
-    return UserWindows(window) if isinstance(window, UserDefined) else PolicyWindows(window)
-
-
 def _are_two_counts(said: Any) -> bool:
     return isinstance(said, (tuple, list)) and len(said) == 2 and all(isinstance(n, (int, np.integer)) for n in said)

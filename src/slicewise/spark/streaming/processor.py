@@ -81,7 +81,7 @@ class ShardJob:
     def running(self) -> Workload:
         """The workload as the engine runs it: what is reported ahead of time stays open as long as it would have."""
         w = self.workload
-        return w._waiting(0, w.lateness + w.watermark + self.ahead) if self.ahead else w
+        return w.with_delays(0, w.lateness + w.watermark + self.ahead) if self.ahead else w
 
     def watermark(self, latest: int) -> int:
         """The engine's watermark when this is the latest event time."""

@@ -20,7 +20,6 @@ from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
 from slicewise.spark.streaming.reports import TOLD, report_type, results_in
 from slicewise.spark.streaming.shards import shard_ids, shard_number
 from slicewise.spark.types import arrow_type
-from slicewise.workload import Workload
 
 __all__ = ["run_stream"]
 
@@ -80,7 +79,7 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
     if options.late == "collect":
         late = arrow_type(source.frame.select(_row(source)).schema[0].dataType, ROW)
     output = Output(plan.schema, spans=bool(plan.context), marks=True, late=late)
-    reach = _reach(workload)
+    reach = max((query.window.reach for query in workload.queries), default=0)
     kept = reach + workload.lateness + workload.watermark
     return ShardJob(
         workload,
@@ -92,18 +91,6 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
         idle=_idle(options.idle, source),
         shards=partitions,
     )
-
-
-def _reach(workload: Workload) -> int:
-    """How far the end of a window of event time may lie behind its rows."""
-    found = [0]
-    for query in workload.queries:
-        window = query.window
-        amounts = [getattr(window, n, None) for n in ("length", "every", "gap")]
-        found += [int(a.size) for a in amounts if a is not None and a.measure.is_event_time]
-        if hasattr(window, "start") and hasattr(window, "end"):
-            found.append(int(window.end) - int(window.start))
-    return max(found)
 
 
 def _idle(said: str | None, source: Source) -> int | None:
