@@ -20,7 +20,7 @@ from slicewise.swag import (
     SubtractOnEvict,
     TwoStacks,
 )
-from slicewise.swag.chunks import ChunkedQueue
+from slicewise.swag.chunked_queue import ChunkedQueue
 
 STREAM = [6, 5, 0, 1, 3, 4, 2, 7]
 

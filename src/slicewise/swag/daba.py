@@ -11,7 +11,7 @@ from typing import Any
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.swag.base import FactCard, SlidingWindow
-from slicewise.swag.chunks import ChunkedQueue
+from slicewise.swag.chunked_queue import ChunkedQueue
 
 __all__ = ["DABA"]
 

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from slicewise.amounts import ROWS
 from slicewise.errors import DataError
 from slicewise.results import Result
-from slicewise.testing import discretise, user_code
-from slicewise.testing.discretise import Found
-from slicewise.testing.rows import Key, RefusedRowError, Row, column_of, results_of
+from slicewise.testing import context_windows, user_code
+from slicewise.testing.context_windows import Found
+from slicewise.testing.oracle_rows import Key, RefusedRowError, Row, column_of, results_of
 
 __all__ = ["ContextQuery", "definition_of", "is_context_aware"]
 
@@ -45,13 +45,13 @@ def definition_of(window: Any) -> Definition | None:
     if window.kind not in ("tumbling", "sliding"):
         return _DEFINITIONS.get(window.kind)
     if window.length.measure != window.every.measure:
-        return discretise.multi_measure
-    return discretise.counts if window.length.measure == ROWS else discretise.units
+        return context_windows.multi_measure
+    return context_windows.counts if window.length.measure == ROWS else context_windows.units
 
 
 _DEFINITIONS: dict[str, Definition] = {
-    "punctuated": discretise.punctuated,
-    "frames": discretise.frames,
+    "punctuated": context_windows.punctuated,
+    "frames": context_windows.frames,
     "policy": user_code.policy,
     "user_defined": user_code.deterministic,
 }

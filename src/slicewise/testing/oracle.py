@@ -3,7 +3,7 @@
 It keeps every row for ever. A window's result is :func:`~slicewise.testing.definitions.value_of` the list of its rows;
 no slice is cut and no partial is kept. What the engine must answer is what the oracle answers.
 
-Windows on event time and sessions are here; those that are ranges of positions are found in ``discretise`` and
+Windows on event time and sessions are here; those that are ranges of positions are defined in ``context_windows`` and
 ``user_code`` and kept in ``context``.
 """
 
@@ -19,7 +19,7 @@ from slicewise.errors import DataError, QueryError
 from slicewise.results import Result
 from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
 from slicewise.testing.definitions import order_of
-from slicewise.testing.rows import Key, Row, as_key, column_of, results_of, whole
+from slicewise.testing.oracle_rows import Key, Row, as_key, column_of, results_of, whole
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
 
 __all__ = ["Oracle", "fold"]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from slicewise.errors import DataError
-from slicewise.testing.discretise import Found, looking_back
-from slicewise.testing.rows import RefusedRowError, Row, aggregated, column_of
+from slicewise.testing.context_windows import Found, looking_back
+from slicewise.testing.oracle_rows import RefusedRowError, Row, aggregated, column_of
 from slicewise.windows import Evict
 
 __all__ = ["deterministic", "non_deterministic", "policy"]

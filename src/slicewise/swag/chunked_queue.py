@@ -1,4 +1,4 @@
-"""Chunks: a queue with cheap access by position, stored in pieces. Under DABA, whose pointers point into its middle."""
+"""Chunked queue: cheap access by position, stored in chunks. Under DABA, whose pointers point into its middle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as the oracle keeps them, and the error that names one. Read by the oracle and by its context-aware half."""
+"""Oracle rows: rows as the oracle keeps them, and the error that names one. Read by both halves of the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Discretise: where context-aware windows lie among the rows of one key, by definition. The oracle reports them.
+"""Context-aware windows: where they lie among the rows of one key, by definition. The oracle reports them.
 
 The rows are in event-time order and have positions 0, 1, 2, ...; every window is a range ``[low, high)`` of positions.
 A window is *due* when the watermark reaches that time, and *decided* by a row (or a tick): once no row can come before
@@ -33,7 +33,7 @@ import pyarrow as pa
 from slicewise.amounts import ROWS, Amount
 from slicewise.columns import Column
 from slicewise.errors import DataError
-from slicewise.testing.rows import RefusedRowError, Row, column_of
+from slicewise.testing.oracle_rows import RefusedRowError, Row, column_of
 from slicewise.testing.ticks import ticks_over, windows_with
 
 __all__ = ["Found", "Tick", "counts", "frames", "looking_back", "multi_measure", "punctuated", "units"]
