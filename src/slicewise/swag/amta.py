@@ -150,10 +150,10 @@ class AMTA(MonoidTree):
 
     def _right_of(self, roots: list[Any]) -> Any:
         """Algorithm 5: R1, from the roots of all trees but the first, lowest level first."""
-        found = NOTHING
+        total = NOTHING
         for root in roots:
-            found = self._fold(root, found)
-        return found
+            total = self._fold(root, total)
+        return total
 
     def _roots(self, n: int) -> list[Any]:
         """What the trees at the back of the ``n`` lowest levels hold."""
@@ -258,11 +258,11 @@ class AMTA(MonoidTree):
                 break
             first = first // 2 + self._levels[i + 1].shift
             firsts.append(first)
-        found = NOTHING
+        suffix = NOTHING
         for first, head in zip(firsts, self._heads(firsts, ahead=False), strict=True):
             if first & 1:
-                found = self._fold(found, head[1])
-        return self._fold(found, self._right_of(self._roots(trees)))
+                suffix = self._fold(suffix, head[1])
+        return self._fold(suffix, self._right_of(self._roots(trees)))
 
     def _trees(self) -> Iterator[tuple[int, int]]:
         """Level and number of elements that make up the window, front to back, none of them touched by an eviction::

@@ -124,7 +124,7 @@ class SlidingWindow(ABC):
         """The partials of the single values, from the front."""
         raise NotImplementedError
 
-    def _lift_many(self, values: Iterable[Any]) -> list[Any]:
+    def _lift_all(self, values: Iterable[Any]) -> list[Any]:
         batch = batch_of(self.aggregate, values)
         return batch.partials() if batch is not None else list(map(self._lift, _python_values(values)))
 
@@ -184,12 +184,15 @@ def _python_values(values: Iterable[Any]) -> Iterable[Any]:
     >>> _python_values(np.ma.array([1, 2], mask=[True, False])), _python_values(pa.array([1, None]))
     ([None, 2], [1, None])
     """
+    listed: Iterable[Any] = values
     if isinstance(values, np.ndarray):
-        return values.tolist()
+        listed = values.tolist()
     # Arrow's scalars and pandas' missing values are not None, and an aggregate would take them for values.
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return values.to_pylist()
-    return arrow_of(values).to_pylist() if hasattr(values, "iloc") else values
+    elif isinstance(values, (pa.Array, pa.ChunkedArray)):
+        listed = values.to_pylist()
+    elif hasattr(values, "iloc"):
+        listed = arrow_of(values).to_pylist()
+    return listed
 
 
 def is_selective(aggregate: Aggregate) -> bool:

@@ -225,7 +225,7 @@ class FlatFAT(SlidingWindow):
 
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back, in one update of the tree."""
-        self._append(self._lift_many(values))
+        self._append(self._lift_all(values))
 
     def _append(self, partials: list[Any]) -> None:
         self._make_room(len(partials))

@@ -80,7 +80,7 @@ class FlatFIT(SlidingWindow):
 
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back."""
-        for partial in self._lift_many(values):
+        for partial in self._lift_all(values):
             self._push(partial)
 
     def _push(self, partial: Any) -> None:

@@ -148,15 +148,15 @@ class LogMTA(MonoidTree):
                 break
             first = first // 2 + level.shift
             firsts.append(first)
-        found, top = NOTHING, len(self._levels) - 1
+        suffix, top = NOTHING, len(self._levels) - 1
         for i, (first, head) in enumerate(zip(firsts, self._heads(firsts, ahead=False), strict=True)):
             if first & 1:
-                found = self._fold(found, head[1])
+                suffix = self._fold(suffix, head[1])
             elif i == top:
-                found = self._fold(found, head[0])
+                suffix = self._fold(suffix, head[0])
                 if first < self._levels[i].last:
-                    found = self._fold(found, head[1])
-        return found
+                    suffix = self._fold(suffix, head[1])
+        return suffix
 
     def _prefix(self, holds: Callable[[Any], bool]) -> int:
         """Algorithm 2's walk: from the root down, one call per level for the left element of the pair on the way."""

@@ -387,5 +387,5 @@ def _numbers(level: Level) -> Iterator[int]:
 
 def _fingerprint(aggregate: Aggregate) -> str:
     """What tells aggregates apart, the same in every process."""
-    more = aggregate.parameters()
-    return f"{type(aggregate).__qualname__} {aggregate!r}" + (f" {more!r}" if more else "")
+    parameters = aggregate.parameters()
+    return f"{type(aggregate).__qualname__} {aggregate!r}" + (f" {parameters!r}" if parameters else "")

@@ -64,7 +64,7 @@ class Naive(SlidingWindow):
 
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back."""
-        self._partials.extend(self._lift_many(values))
+        self._partials.extend(self._lift_all(values))
 
     def evict(self, n: int = 1) -> None:
         """Let the ``n`` oldest values go.

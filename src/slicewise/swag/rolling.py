@@ -333,7 +333,8 @@ class Batch:
 
     def _hand_over(self, parts: Parts) -> list[Any]:
         if isinstance(self._aggregate, (Count, Max, Min)):
-            return parts[0].tolist()
+            partials: list[Any] = parts[0].tolist()
+            return partials
         lists = [p.tolist() for p in (parts[:2] if isinstance(self._aggregate, Range) else parts)]
         return list(zip(*lists, strict=True))
 

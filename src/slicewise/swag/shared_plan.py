@@ -58,16 +58,16 @@ class Acq:
         return f"Acq(range={self.range}, slide={self.slide})"
 
 
-def _amount(said: Any, name: str) -> Amount:
-    if isinstance(said, int) and not isinstance(said, bool):
-        if said < 1:
-            raise QueryError(f"`{name}` must be positive; got {said!r}")
-        return rows(said)
-    if not isinstance(said, (str, timedelta, Amount)):
+def _amount(size: Any, name: str) -> Amount:
+    if isinstance(size, int) and not isinstance(size, bool):
+        if size < 1:
+            raise QueryError(f"`{name}` must be positive; got {size!r}")
+        return rows(size)
+    if not isinstance(size, (str, timedelta, Amount)):
         raise QueryError(
-            f"`{name}` must be a count of values or a length of time; got {said!r}: 6 and '10 seconds' are"
+            f"`{name}` must be a count of values or a length of time; got {size!r}: 6 and '10 seconds' are"
         )
-    amount = to_amount(said, name=name)
+    amount = to_amount(size, name=name)
     if amount.measure not in (TIME, ROWS):
         raise QueryError(
             f"`{name}` must be a count of values or a length of time; got {amount}: 6 and '10 seconds' are"
@@ -175,14 +175,14 @@ class SharedPlan:
         cuts = sum(self.composite_slide // self._finest(q) for q in self.queries)
         if cuts > LONGEST_PLAN:
             raise QueryError(
-                f"`queries` have a composite slide of {self._say(self.composite_slide)} with up to {cuts} slices; "
+                f"`queries` have a composite slide of {self._text_of(self.composite_slide)} with up to {cuts} slices; "
                 f"choose slides with a smaller common multiple: at most {LONGEST_PLAN} slices can be planned"
             )
 
     def _finest(self, query: Acq) -> int:
         return gcd(query.range.size, query.slide.size) if self.technique == "panes" else query.slide.size
 
-    def _say(self, size: int) -> str:
+    def _text_of(self, size: int) -> str:
         return str(Amount(size, self.measure))
 
     def _cuts(self, query: Acq) -> Iterable[int]:

@@ -49,7 +49,7 @@ class _Running:
         partials.append(partial)
         self.answers = fresh
 
-    def push_many(self, partials: list[Any], total: Any) -> None:
+    def push_batch(self, partials: list[Any], total: Any) -> None:
         if _WHOLE in self.answers:
             self.answers[_WHOLE] = self.combine(self.answers[_WHOLE], total)
             self.partials.extend(partials)
@@ -125,7 +125,7 @@ class _Candidates:
         if self.kept is not None:
             self.kept.append(partial)
 
-    def push_many(self, partials: list[Any], standing: Sequence[int] | None) -> None:
+    def push_batch(self, partials: list[Any], standing: Sequence[int] | None) -> None:
         """Push a batch of which only those ``standing`` beat all that follow them; None if that is not known."""
         if standing is None:
             for partial in partials:
@@ -201,8 +201,8 @@ class _Members:
         self.members, self.split, self.join = members, split, join
 
     def push(self, partial: Any) -> None:
-        for member, own in zip(self.members, self.split(partial), strict=True):
-            member.push(own)
+        for member, part in zip(self.members, self.split(partial), strict=True):
+            member.push(part)
 
     def evict(self, n: int) -> None:
         for member in self.members:
@@ -308,9 +308,9 @@ class SlickDeque(SlidingWindow):
             super().insert_many(values)
             return
         if isinstance(strategy, _Running):
-            strategy.push_many(batch.partials(), batch.total())
+            strategy.push_batch(batch.partials(), batch.total())
         else:
-            strategy.push_many(batch.partials(), survivors(batch.values, largest=isinstance(self.aggregate, Max)))
+            strategy.push_batch(batch.partials(), survivors(batch.values, largest=isinstance(self.aggregate, Max)))
         self._back += len(batch)
 
     def evict(self, n: int = 1) -> None:
@@ -354,15 +354,15 @@ class SlickDeque(SlidingWindow):
 
 
 def _strategy(aggregate: Aggregate, ranges: Sequence[int], keep_values: bool) -> _Running | _Candidates | _Members:
-    said = aggregate.inner if isinstance(aggregate, OnPartials) else aggregate
+    inner = aggregate.inner if isinstance(aggregate, OnPartials) else aggregate
     if aggregate.invertible and aggregate.commutative:
         return _Running(aggregate, ranges)
     if is_selective(aggregate):
         return _Candidates(aggregate, keep_values)
-    if isinstance(said, Multi):
-        members = [_strategy(a, ranges, keep_values) for a in said.aggregates.values()]
+    if isinstance(inner, Multi):
+        members = [_strategy(a, ranges, keep_values) for a in inner.aggregates.values()]
         return _Members(members, split=tuple, join=tuple)
-    if isinstance(said, Range):
+    if isinstance(inner, Range):
         extremes = [_Candidates(a, keep_values) for a in (Min(), Max())]
         return _Members(extremes, lambda p: p or (None, None), lambda p: None if p[0] is None else tuple(p))
     if aggregate.invertible:

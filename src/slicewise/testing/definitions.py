@@ -195,7 +195,7 @@ def _range(values: Values) -> Any:
         return _max(values) - _min(values)
 
 
-def _how_many(values: Values, extreme: Any) -> int | None:
+def _count_equal(values: Values, extreme: Any) -> int | None:
     return sum(1 for v in values if order_of(v) == order_of(extreme)) or None
 
 
@@ -272,8 +272,8 @@ DEFINITIONS: dict[str, Callable[[Any, list[Values], list[int]], Any]] = {
     "min": _of_values(_min),
     "max": _of_values(_max),
     "range_": _of_values(_range),
-    "max_count": _of_values(lambda values: _how_many(values, _max(values))),
-    "min_count": _of_values(lambda values: _how_many(values, _min(values))),
+    "max_count": _of_values(lambda values: _count_equal(values, _max(values))),
+    "min_count": _of_values(lambda values: _count_equal(values, _min(values))),
     "max_by": lambda _aggregate, columns, _times: _by(columns, max),
     "min_by": lambda _aggregate, columns, _times: _by(columns, min),
     # The row's value also when it is null, as Spark's.

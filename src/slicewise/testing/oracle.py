@@ -1,7 +1,9 @@
-"""Oracle: every result by definition, slowly. Stands beside the engine and shares no code with it.
+"""Oracle: every result by definition, slowly. Stands beside the engine, whose answers must equal its own.
 
 It keeps every row for ever. A window's result is :func:`~slicewise.testing.definitions.value_of` the list of its rows;
-no slice is cut and no partial is kept. What the engine must answer is what the oracle answers.
+no slice is cut and no partial is kept. Of the engine it shares one thing, the evaluation of conditions
+(:mod:`slicewise.conditions`), which the tests compare with a definition of its own; what it shares besides are the
+descriptions of windows and aggregates, and what users wrote: their aggregates, windows and policies are called.
 
 Windows on event time and sessions are here; those that are ranges of positions are defined in ``context_windows`` and
 ``user_code`` and kept in ``context``.
@@ -255,7 +257,7 @@ class Oracle:
                 continue
             rows = self._rows_in(query, key, window)
             if revision is None or not new.isdisjoint(rows):
-                yield self._say(query, key, window, answers, rows)
+                yield self._next_revision(query, key, window, answers, rows)
 
     def _report_sessions(self, query: Any, key: Key, answers: _Answers, new: set[Row]) -> Iterator[Result]:
         sessions = dict(_sessions(answers.alive, query.window.gap.size))
@@ -267,14 +269,14 @@ class Oracle:
         for window, rows in sessions.items():
             untouched = window in answers.revisions and new.isdisjoint(rows)
             if self._is_ready(query, window, self._watermark) and not untouched:
-                yield self._say(query, key, window, answers, rows)
+                yield self._next_revision(query, key, window, answers, rows)
         for window, rows in sessions.items():
             if self._is_closed(query, window, self._watermark):
                 answers.revisions.pop(window)
                 gone = set(rows)
                 answers.alive = [row for row in answers.alive if row not in gone]
 
-    def _say(self, query: Any, key: Key, window: Window, answers: _Answers, rows: list[Row]) -> Result:
+    def _next_revision(self, query: Any, key: Key, window: Window, answers: _Answers, rows: list[Row]) -> Result:
         previous = answers.revisions.get(window)
         revision = 0 if previous is None else previous + 1
         answers.revisions[window] = revision

@@ -38,10 +38,10 @@ def results_of(query: Any, rows: Sequence[Row], by_value: Collection[Any] = ()) 
     """The values of a query's aggregates over some rows; to those ``by_value``, rows of equal time come by value."""
     ordinary = [(name, a) for name, a in query.aggregates.items() if a not in by_value]
     picked = [(name, a) for name, a in query.aggregates.items() if a in by_value]
-    found = aggregated(ordinary, rows)
+    values = aggregated(ordinary, rows)
     for name, aggregate in picked:
-        found |= aggregated([(name, aggregate)], in_value_order(aggregate, rows))
-    return {name: found[name] for name in query.aggregates}
+        values |= aggregated([(name, aggregate)], in_value_order(aggregate, rows))
+    return {name: values[name] for name in query.aggregates}
 
 
 def in_value_order(aggregate: Any, rows: Sequence[Row]) -> list[Row]:

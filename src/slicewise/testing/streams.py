@@ -155,8 +155,8 @@ def in_order(
     within = nth % burst * (spacing / 10 if burst > 1 else spacing)
     active = np.rint(nth // burst * burst * spacing + within).astype(np.int64)
     times = start + active + _pauses(active, gaps_per_minute, gap, for_gaps)
-    own = (for_ties.random(n) >= ties) | (nth == 0)
-    times = times[np.maximum.accumulate(np.where(own, nth, 0))] if n else times
+    untied = (for_ties.random(n) >= ties) | (nth == 0)
+    times = times[np.maximum.accumulate(np.where(untied, nth, 0))] if n else times
     columns = {"v": for_values.integers(0, distinct, n), "x": for_values.normal(size=n)}
     return Stream(times, columns, for_keys.integers(0, keys, n) if keys > 1 else None)
 

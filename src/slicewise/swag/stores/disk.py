@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -11,10 +12,8 @@ from typing import IO, Any
 from slicewise.errors import QueryError
 from slicewise.swag.stores.base import Codec, Key, Store, StoreError
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["DiskStore"]
 
@@ -76,8 +75,8 @@ class DiskStore(Store):
     def get(self, keys: Sequence[Key]) -> list[Any]:
         key, load = self._codec.key, self._codec.load
         with self._speaking("read"), self._env.begin(buffers=False) as txn:
-            found = [txn.get(key(k)) for k in keys]
-        return [None if data is None else load(data) for data in found]
+            stored = [txn.get(key(k)) for k in keys]
+        return [None if data is None else load(data) for data in stored]
 
     def write(self, puts: Mapping[Key, Any], deletes: Iterable[Key] = ()) -> None:
         key, dump = self._codec.key, self._codec.dump
@@ -113,9 +112,9 @@ class DiskStore(Store):
 
 
 def _lock(path: str) -> IO[str] | None:
-    """Keep other processes out, which would write over what this one knows; the system unlocks when we end."""
+    """Keep other processes out, which would overwrite this one's state; the lock ends with the process."""
     os.makedirs(path, exist_ok=True)
-    if fcntl is None:
+    if sys.platform == "win32":
         return None
     file = open(os.path.join(path, "window.lock"), "w")  # noqa: SIM115
     try:

@@ -104,7 +104,8 @@ class Layers:
             self.dead[level] = (self.dead.get(level, (start, stop))[0], stop)
 
     def load(self) -> dict[str, Any] | None:
-        """What the last flush said, None from an empty store."""
+        """The state that the last flush wrote, None from an empty store."""
+        state: dict[str, Any] | None
         (state,) = self.store.get([STATE])
         if state is not None:
             self.dead = dict(state["dead"])

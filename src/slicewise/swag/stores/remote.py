@@ -51,8 +51,8 @@ class RedisStore(Store):
         if not keys:
             return []
         with self._speaking():
-            found: list[Any] = self._client.mget([self._key(k) for k in keys])
-        return [None if data is None else self._codec.load(data) for data in found]
+            stored: list[Any] = self._client.mget([self._key(k) for k in keys])
+        return [None if data is None else self._codec.load(data) for data in stored]
 
     def write(self, puts: Mapping[Key, Any], deletes: Iterable[Key] = ()) -> None:
         dead = [self._key(k) for k in deletes]
