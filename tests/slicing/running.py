@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import slicewise as sw
+from slicewise.same import is_same
 from slicewise.testing import Oracle
-from slicewise.testing.same import is_same
 
 TYPES = {"v": pa.int64(), "w": pa.string(), "k": pa.string(), "j": pa.int64(), "o": pa.int64(), "u": pa.float64()}
 TYPES["z"] = pa.int64()

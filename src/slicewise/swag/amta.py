@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from slicewise.aggregates.base import Aggregate
+from slicewise.same import is_same, magnitude
 from slicewise.swag.base import FactCard
 from slicewise.swag.monoid_tree import NOTHING, MonoidTree
 from slicewise.swag.stores.base import Store
@@ -314,8 +315,6 @@ class AMTA(MonoidTree):
         self._stack = list(state["stack"])
 
     def _check(self) -> None:
-        from slicewise.testing.same import is_same, magnitude
-
         super()._check()
         drawn = self._pairs()
         for i, level in enumerate(self._levels[1:], start=1):

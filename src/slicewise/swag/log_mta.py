@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from slicewise.aggregates.base import Aggregate
+from slicewise.same import is_same
 from slicewise.swag.base import FactCard
 from slicewise.swag.monoid_tree import NOTHING, MonoidTree
 from slicewise.swag.stores.base import Store
@@ -201,8 +202,6 @@ class LogMTA(MonoidTree):
         self._result = NOTHING
 
     def _check(self) -> None:
-        from slicewise.testing.same import is_same
-
         super()._check()
         assert len(self._levels) < 2 or self._levels[-1].first < self._levels[-1].last
         drawn = self._pairs()

@@ -20,7 +20,7 @@ import pyarrow as pa
 from slicewise.aggregates.base import Aggregate, Monoid, Parts, take_parts
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
-from slicewise.testing.same import is_finite, is_same, magnitude
+from slicewise.same import is_finite, is_same, magnitude
 
 __all__ = ["check_laws"]
 

@@ -1,4 +1,7 @@
-"""Same: whether two values are the same to a tester: floats up to rounding, NaN is NaN, containers by their items."""
+"""Same: whether two values are equal up to rounding, for invariants and tests: NaN is NaN, containers by their items.
+
+A leaf: ``swag`` checks its structures with it, ``testing`` the laws of aggregates.
+"""
 
 from __future__ import annotations
 
