@@ -57,10 +57,11 @@ def slides(window: SlidingWindow, values: Iterable[Any], ask: Callable[[SlidingW
     """Combines per slide of a full window: one value leaves, one enters, ``ask`` queries the window."""
     counting = window.aggregate
     assert isinstance(counting, Counting)
-
-    def slide(value: Any) -> None:
+    counts = []
+    for value in values:
+        before = counting.combines
         window.evict()
         window.insert(value)
         ask(window)
-
-    return [counting.during(lambda value=value: slide(value)) for value in values]
+        counts.append(counting.combines - before)
+    return counts
