@@ -37,6 +37,25 @@ class AMTA(MonoidTree):
     Inserting 1 touches R1 and the back of some levels: R = <6 4>. Evicting 1 pops 5 onto R0: R = <5 4>. The elements on
     the way from the root to the first value are not made right when a value leaves: nobody reads them again.
 
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
+    store
+        Where the inner pairs are kept: a :class:`~slicewise.swag.MemoryStore` by default, a
+        :class:`~slicewise.swag.DiskStore` or a :class:`~slicewise.swag.RedisStore`. A window continues from a store
+        to which one of the same kind has flushed; see ``recovered``.
+    buffer
+        The number of calls after which an insertion flushes first.
+    ahead
+        The number of pairs of a level to read at once, and to keep in its cache, when the window moves forward; by
+        default the store's own choice.
+
+    Attributes
+    ----------
+    recovered
+        The flush from which the window continues, None for a new one.
+
     Examples
     --------
     >>> from slicewise.aggregates import sum
@@ -85,12 +104,12 @@ class AMTA(MonoidTree):
 
     @property
     def stack(self) -> list[Any]:
-        """What R0 will be when the first element of each level has left; the top is at the end."""
+        """The values that R0 takes as the first element of each level leaves; the top is at the end."""
         return [self._lower(partial) for partial in self._stack]
 
     @property
     def local_nodes(self) -> int:
-        """How many nodes are in local memory, with the stack and the result pair; all others are in the store."""
+        """The number of nodes in local memory, with the stack and the result pair; all others are in the store."""
         return super().local_nodes + len(self._stack) + 2
 
     def insert(self, value: Any) -> None:

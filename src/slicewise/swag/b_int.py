@@ -27,6 +27,11 @@ class BInt(SlidingWindow):
         level 2     xxxxxxxxxxxxx   efg
         query()         b + cd    + efg              two combines
 
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
+
     Examples
     --------
     >>> from slicewise.aggregates import concat
@@ -88,7 +93,7 @@ class BInt(SlidingWindow):
         self._back = position + 1
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(1) amortised, no combine.
         """

@@ -39,9 +39,9 @@ class DABA(SlidingWindow):
     Parameters
     ----------
     aggregate
-        What to compute.
+        The aggregate to compute, such as ``sw.max()``.
     chunk
-        How many values are stored together, a power of two.
+        The number of values stored together, a power of two.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class DABA(SlidingWindow):
             raise
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(1) for one value, at most three combines.
         """

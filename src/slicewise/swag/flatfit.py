@@ -33,7 +33,7 @@ class FlatFIT(SlidingWindow):
     Parameters
     ----------
     aggregate
-        What to compute.
+        The aggregate to compute, such as ``sw.max()``.
     keep_values
         Keep the partial of every single value too, which ``enforce`` needs; n more of space.
 
@@ -94,7 +94,7 @@ class FlatFIT(SlidingWindow):
             self._values[at] = partial
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(1) amortised, no combine.
         """

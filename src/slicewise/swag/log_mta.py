@@ -42,6 +42,25 @@ class LogMTA(MonoidTree):
                      `.        |
                    <∅  2>   <1  2>
 
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
+    store
+        Where the inner pairs are kept: a :class:`~slicewise.swag.MemoryStore` by default, a
+        :class:`~slicewise.swag.DiskStore` or a :class:`~slicewise.swag.RedisStore`. A window continues from a store
+        to which one of the same kind has flushed; see ``recovered``.
+    buffer
+        The number of calls after which an insertion flushes first.
+    ahead
+        The number of pairs of a level to read at once, and to keep in its cache, when the window moves forward; by
+        default the store's own choice.
+
+    Attributes
+    ----------
+    recovered
+        The flush from which the window continues, None for a new one.
+
     Examples
     --------
     >>> from slicewise.aggregates import sum

@@ -27,6 +27,11 @@ class Naive(SlidingWindow):
         query()                     6 + 5 + 0 + 1       3 combines
         query(last=3)                   5 + 0 + 1       2 combines
 
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
+
     Examples
     --------
     >>> from slicewise.aggregates import sum
@@ -67,7 +72,7 @@ class Naive(SlidingWindow):
         self._partials.extend(self._lift_all(values))
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(n), no combine.
         """

@@ -126,7 +126,7 @@ class _Candidates:
             self.kept.append(partial)
 
     def push_batch(self, partials: list[Any], standing: Sequence[int] | None) -> None:
-        """Push a batch of which only those ``standing`` beat all that follow them; None if that is not known."""
+        """Push a batch of which only those ``standing`` beat all that follow them; None if they are not known."""
         if standing is None:
             for partial in partials:
                 self.push(partial)
@@ -241,9 +241,9 @@ class SlickDeque(SlidingWindow):
     ----------
     aggregate
         One that can be inverted and commutes, such as ``sw.sum()``, or whose ``combine`` gives one of its arguments,
-        such as ``sw.max()``; an aggregate of your own says the latter with an attribute ``selective = True``.
+        such as ``sw.max()``; an aggregate of your own declares the latter with an attribute ``selective = True``.
     ranges
-        Inv: keep an answer up to date for the last so many values, for each of these; by default for the whole window.
+        Inv: the numbers of latest values for which an answer is kept up to date; by default that of the whole window.
         Other ranges are answered too, by folding them.
     keep_values
         Non-Inv: keep the partial of every single value too, which ``enforce`` needs; n more of space.
@@ -314,7 +314,7 @@ class SlickDeque(SlidingWindow):
         self._back += len(batch)
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(n); an invert for each range as long as the window (Inv), no combine (Non-Inv).
         """

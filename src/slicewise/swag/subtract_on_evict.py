@@ -88,7 +88,7 @@ class SubtractOnEvict(SlidingWindow):
         self._partials.extend(batch.partials())
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(n), one invert for each; none if nothing stays.
         """

@@ -26,8 +26,8 @@ Values = list[Any]
 def value_of(aggregate: Any, rows: Sequence[Mapping[str, Any]], times: Sequence[int]) -> Any:
     """The result of ``aggregate`` over ``rows``, from its definition.
 
-    A built-in aggregate goes by its definition in this module. A user's own has none but its functions: the result is
-    ``lower(combine(... combine(lift(row0), lift(row1)) ...))``, strictly from left to right.
+    A built-in aggregate goes by its definition in this module. One of the user's has no definition but its functions:
+    the result is ``lower(combine(... combine(lift(row0), lift(row1)) ...))``, strictly from left to right.
 
     Parameters
     ----------
@@ -38,9 +38,16 @@ def value_of(aggregate: Any, rows: Sequence[Mapping[str, Any]], times: Sequence[
     times
         Their event times.
 
+    Returns
+    -------
+    Any
+        The result as a Python value; None for null.
+
     Notes
     -----
     Whole numbers are added without a limit: a sum that leaves 64 bits, where Spark fails, is a large number here.
+
+    Runtime complexity: O(n), O(n log n) where values are sorted.
 
     Examples
     --------

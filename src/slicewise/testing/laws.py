@@ -24,7 +24,7 @@ from slicewise.same import is_finite, is_same, magnitude
 
 __all__ = ["check_laws"]
 
-#: As many triples are tried; all of them when there are no more.
+#: The largest number of triples that are tried; all of them when there are fewer.
 MOST_TRIPLES = 2000
 
 _Rows = tuple[list[Column], np.ndarray]
@@ -56,6 +56,11 @@ def check_laws(aggregate: Any, samples: Sequence[Any], types: Sequence[pa.DataTy
     AggregateError
         With the law that is broken, the values that break it, and both sides.
 
+    Notes
+    -----
+    Runtime complexity: O(n**2) for n samples, besides all triples of partials or, if they are too many, a fixed random
+    choice of some thousands.
+
     Examples
     --------
     >>> from slicewise.aggregates.base import Aggregate
@@ -80,7 +85,7 @@ def check_laws(aggregate: Any, samples: Sequence[Any], types: Sequence[pa.DataTy
 
 
 def _check(aggregate: Aggregate, rows: list[tuple[Any, ...]], types: Sequence[pa.DataType] | None) -> None:
-    # Types first: what an aggregate says about types it cannot work on is clearer than what its functions do.
+    # Types first: the error of an aggregate for types it cannot work on is clearer than that of its functions.
     columns = _columns(rows, types)
     monoid = None if columns is None else aggregate.bind(*(column.type for column in columns))
     scalar = _Scalar(aggregate)
@@ -158,7 +163,7 @@ class _Algebra:
         for p in operands:
             others += [(self.combine(left, p), self.combine(right, p)), (self.combine(p, left), self.combine(p, right))]
         outcomes = [(self.outcome(a), self.outcome(b)) for a, b in others]
-        # A failure shows nothing: two partials that both fail to lower are told apart by what they hold.
+        # A failure shows nothing: of two partials that both fail to lower, only the contents can be compared.
         if any(isinstance(a, type) or isinstance(b, type) for a, b in outcomes):
             return False
         return all(is_same(a, b, max(scale, magnitude(a), magnitude(b))) for a, b in outcomes)
@@ -341,7 +346,7 @@ def _rows(aggregate: Aggregate, samples: Sequence[Any]) -> list[tuple[Any, ...]]
 
 
 def _takes_tuples_apart(aggregate: Aggregate, sample: Any) -> bool:
-    """An aggregate that names no columns does not say how many values it takes: try."""
+    """Whether an aggregate without column names takes the values of a tuple one by one: it is tried."""
     if not isinstance(sample, tuple):
         return False
     try:

@@ -17,7 +17,7 @@ Key = tuple[Any, ...]
 
 @dataclass(eq=False)
 class Row:
-    """A row as it came, its place in event-time order, and the watermark it was judged by."""
+    """A row as it arrived, its place in event-time order, and the watermark by which it was judged."""
 
     time: int
     values: Mapping[str, Any]
@@ -35,7 +35,7 @@ class RefusedRowError(DataError):
 
 
 def results_of(query: Any, rows: Sequence[Row], by_value: Collection[Any] = ()) -> dict[str, Any]:
-    """The values of a query's aggregates over some rows; to those ``by_value``, rows of equal time come by value."""
+    """The values of a query's aggregates over some rows; those in ``by_value`` get rows of equal time by value."""
     ordinary = [(name, a) for name, a in query.aggregates.items() if a not in by_value]
     picked = [(name, a) for name, a in query.aggregates.items() if a in by_value]
     values = aggregated(ordinary, rows)
@@ -57,14 +57,14 @@ def aggregated(aggregates: Iterable[tuple[str, Any]], rows: Sequence[Row]) -> di
 
 
 def column_of(row: Mapping[str, Any], name: str, who: str) -> Any:
-    """One value of a row; ``who`` asks for it."""
+    """One value of a row; ``who`` reads it, in the words of the error if it is missing."""
     if name not in row:
         raise DataError(f"a row has no column {name!r}, which {who}; {did_you_mean(name, row)}")
     return row[name]
 
 
 def whole(value: Any, what: str) -> int:
-    """An integer, or an error that says what must be one."""
+    """An integer, or an error that names ``what`` must be one."""
     try:
         return operator.index(value)
     except TypeError:

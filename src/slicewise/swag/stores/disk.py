@@ -19,17 +19,17 @@ __all__ = ["DiskStore"]
 
 
 class DiskStore(Store):
-    """An embedded database in a directory of its own, one window each. Needs ``pip install slicewise[disk]``.
+    """An embedded database in a directory, for one window. Needs ``pip install slicewise[disk]``.
 
-    LMDB was chosen over RocksDB: it takes no memory of the process but the pages that are read, a flush is one
-    transaction, and space that is given up is used again without compaction.
+    LMDB was chosen over RocksDB: it takes no memory of the process besides the pages that are read, a flush is one
+    transaction, and freed space is used again without compaction.
 
     Parameters
     ----------
     path
-        The directory; made when it is not there.
+        The directory; created if it does not exist.
     max_bytes
-        The most that it may take. Only what is used takes space on disk.
+        The largest size that it may grow to. Only the part in use takes space on disk.
     sync
         Wait for the disk at every flush. Without it a flush survives the end of the process, as with kill -9, but not
         that of the machine.
@@ -87,7 +87,13 @@ class DiskStore(Store):
             txn.cursor().putmulti(data)
 
     def resize(self, max_bytes: int) -> None:
-        """Let it take more: the way out when it is full."""
+        """Let the store grow further, after it has become full.
+
+        Parameters
+        ----------
+        max_bytes
+            The new largest size.
+        """
         _check_bytes(max_bytes)
         with self._speaking("resized"):
             self._env.set_mapsize(max_bytes)
@@ -99,7 +105,7 @@ class DiskStore(Store):
 
     @contextmanager
     def _speaking(self, done: str) -> Any:
-        """Say in our words what went wrong in LMDB."""
+        """Errors of LMDB as a :class:`StoreError` that names the store."""
         try:
             yield
         except (self._lmdb.MapFullError, self._lmdb.DiskError) as e:

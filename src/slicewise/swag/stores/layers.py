@@ -31,11 +31,11 @@ class Layers:
     Parameters
     ----------
     store
-        Where pairs wait.
+        Where pairs are kept.
     buffer
-        How many calls to gather for a flush.
+        The number of calls to gather for a flush.
     ahead
-        How many pairs of a level to read at once, and to keep in its cache.
+        The number of pairs of a level to read at once, and to keep in its cache.
     """
 
     def __init__(self, store: Store, buffer: int, ahead: int) -> None:
@@ -55,7 +55,7 @@ class Layers:
         return self.pending >= self.limit
 
     def __len__(self) -> int:
-        """How many pairs are in local memory."""
+        """The number of pairs in local memory."""
         return len(self._buffer) + sum(map(len, self._cache.values()))
 
     def push(self, level: int, number: int, pair: Pair) -> None:
