@@ -1,4 +1,4 @@
-"""AMTA: a forest in level queues, a stack for what will be left of its first tree, and the result in a pair.
+"""AMTA: a forest in level queues, a stack for the remainders of its first tree, and the result in a pair.
 
 Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and
 Efficient Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019, section 4.2, Algorithms
@@ -35,7 +35,7 @@ class AMTA(MonoidTree):
           stack 3, 5     R0 after the first value has left: 5; after the first two: 3
 
     Inserting 1 touches R1 and the back of some levels: R = <6 4>. Evicting 1 pops 5 onto R0: R = <5 4>. The elements on
-    the way from the root to the first value are not made right when a value leaves: nobody reads them again.
+    the way from the root to the first value are not updated when a value leaves: they are never read again.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class AMTA(MonoidTree):
         return total
 
     def _roots(self, n: int) -> list[Any]:
-        """What the trees at the back of the ``n`` lowest levels hold."""
+        """The partials of the trees at the back of the ``n`` lowest levels."""
         return [self._fold(*v.tail) if len(v.tail) == 2 else v.tail[0] for v in self._levels[:n]]
 
     def _total(self) -> Any:
@@ -208,7 +208,7 @@ class AMTA(MonoidTree):
             raise
 
     def _leave_one(self) -> None:
-        """Algorithm 6: pop the stack onto R0, then push what the new head pairs promise.
+        """Algorithm 6: pop the stack onto R0, then push the remainders of the new head pairs.
 
         Runtime complexity: O(1) amortised, 1 combine; O(log n) worst.
         """
@@ -268,7 +268,7 @@ class AMTA(MonoidTree):
     # -- ranges and policies
 
     def _suffix(self, leaf: int) -> Any:
-        """From a leaf to the back: what lies right of the way up, and the tree at the back of each level."""
+        """From a leaf to the back: all to the right of the way up, and the tree at the back of each level."""
         firsts, first, trees = [leaf], leaf, 0
         for i, level in enumerate(self._levels):
             first += first & 1

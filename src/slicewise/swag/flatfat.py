@@ -44,7 +44,7 @@ class FixedAggregator:
     combine
         An associative function; it is never called with a hole.
     values
-        What is in the slots, as many as a power of two; :data:`HOLE` where there is nothing.
+        The contents of the slots, a power of two of them; :data:`HOLE` in an empty slot.
 
     Examples
     --------
@@ -206,7 +206,7 @@ class FlatFAT(SlidingWindow):
             raise QueryError(f"`capacity` must be a power of two; got {capacity!r}")
         self._tree = FixedAggregator(self._combine, [HOLE] * capacity)
         self._front = 0  # the slot of the oldest value
-        self._span = 0  # how many slots there are from front to back, holes included
+        self._span = 0  # the number of slots from front to back, holes included
         self._size = 0
         #: The number of values inserted so far, which is the number of the next one.
         self.inserted = 0

@@ -153,7 +153,7 @@ class LogMTA(MonoidTree):
         return self._result
 
     def _suffix(self, leaf: int) -> Any:
-        """From a leaf to the back: at every level on the way up, what lies right of the way::
+        """From a leaf to the back: at every level on the way up, all to the right of the way::
 
                    <. X>
                  /      `----.

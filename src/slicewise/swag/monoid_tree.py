@@ -1,4 +1,4 @@
-"""Monoid trees: what Log MTA and Amortized MTA share. Level queues, memory layers, flushes, recovery.
+"""Monoid trees: the common base of Log MTA and Amortized MTA. Level queues, memory layers, flushes, recovery.
 
 Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and
 Efficient Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019. This is an

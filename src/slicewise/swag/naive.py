@@ -19,7 +19,7 @@ __all__ = ["Naive"]
 
 
 class Naive(SlidingWindow):
-    """All partials in a queue; a query folds as many of them as it is about.
+    """All partials in a queue; a query folds those in its range.
 
     ::
 

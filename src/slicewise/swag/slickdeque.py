@@ -92,7 +92,7 @@ class _Running:
 class _Candidates:
     """Non-Inv: the values that may yet be an answer, each with its position, in a deque of nodes.
 
-    CPython's ``deque`` is what the paper asks for, a doubly linked list of chunks (of 64 nodes).
+    CPython's ``deque`` is the structure that the paper asks for, a doubly linked list of chunks (of 64 nodes).
     """
 
     def __init__(self, aggregate: Aggregate, keep_values: bool) -> None:

@@ -1,4 +1,4 @@
-"""Context: the context-aware half of the oracle. Which rows count, and what must be corrected when late rows arrive.
+"""Context: the context-aware half of the oracle. Which rows count, and which reports late rows correct.
 
 A row counts if it is not before the horizon (the watermark minus the lateness) when it is judged: the order of rows
 before the horizon is final. Windows as reported are compared with the windows of the present rows::

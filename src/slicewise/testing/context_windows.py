@@ -93,7 +93,7 @@ def units(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
 
 
 def punctuated(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
-    """A marker starts a window and ends the one before; what comes before the first marker is a window too.
+    """A marker starts a window and ends the one before; the rows before the first marker are a window too.
 
     ::
 

@@ -1,4 +1,4 @@
-"""Definitions: what each aggregate means, written down over a plain list of values. Read by the oracle.
+"""Definitions: the meaning of each aggregate, written down over a plain list of values. Read by the oracle.
 
 Nothing here is lifted, combined or lowered, and nothing is taken from :mod:`slicewise.aggregates` but the name: a mean
 is a sum over a count, a percentile is read off the sorted list. Floats are added exactly and rounded once, so that an
@@ -100,7 +100,7 @@ def _left_fold(aggregate: Any, columns: list[Values], n: int) -> Any:
     return aggregate.lower(reduce(aggregate.combine, [aggregate.lift(*row) for row in rows]))
 
 
-# -- sums and what is made of them
+# -- sums and their kin
 
 
 def _count(_aggregate: Any, columns: list[Values], times: list[int]) -> int:

@@ -1,4 +1,4 @@
-"""Laws: look for a counterexample to what an aggregate promises. Public; used for our aggregates and for users' own.
+"""Laws: look for a counterexample to the laws that an aggregate promises. Public: for built-in aggregates and users'.
 
 Both forms of an aggregate are checked, its functions on single values and its monoid on arrays, and one against the
 other. A law that holds on the samples may still fail elsewhere: samples with ties, zeros, nulls and NaN find more.
@@ -44,12 +44,12 @@ def check_laws(aggregate: Any, samples: Sequence[Any], types: Sequence[pa.DataTy
     Parameters
     ----------
     aggregate
-        An :class:`~slicewise.aggregates.base.Aggregate`, or what makes one: ``sw.max`` or a ``sw.aggregate(...)``.
+        An :class:`~slicewise.aggregates.base.Aggregate`, or a maker: ``sw.max``, a ``sw.aggregate(...)``.
     samples
         Values as ``lift`` takes them, None for a null; tuples for an aggregate of several columns.
     types
-        The Arrow types of the columns; by default what Arrow makes of the samples. Samples that Arrow has no type for
-        are checked as single values only.
+        The Arrow types of the columns; by default those that Arrow infers from the samples. Samples without an Arrow
+        type are checked as single values only.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _check(aggregate: Aggregate, rows: list[tuple[Any, ...]], types: Sequence[pa
 
 
 class _Partial(NamedTuple):
-    """A partial, and how to write down what it was made of."""
+    """A partial, and the expression that made it, for messages."""
 
     value: Any
     text: str
@@ -144,7 +144,7 @@ class _Algebra:
                     f"`{self.aggregate.name}` changes its arguments{self.where}: {text} turned {self.show(kept)} into "
                     f"{self.show(operand.value)}; partials are shared, so let `{function}` return a new one"
                 )
-        # A partial may hold on to its argument; a copy keeps what it is now.
+        # A partial may share memory with its argument; a copy does not change with it.
         return _Partial(copy.deepcopy(value), text)
 
     def outcome(self, partial: _Partial) -> Any:
@@ -250,13 +250,13 @@ def _check_inverse(algebra: _Algebra, pool: list[_Partial]) -> None:
     advice = "`invert` must take its second argument out of the first; correct it, or set `invertible` to False"
     for a, b in _some(pool, 2):
         both = algebra.combine(a, b)
-        # Infinity minus infinity is NaN, for every sum of floats; the engine inverts only what is exact.
+        # Infinity minus infinity is NaN, for every sum of floats; the engine inverts only exact partials.
         if is_finite(both.value) and is_finite(b.value):
             algebra.must_agree("has a wrong inverse", algebra.invert(both, b), a, (a, b), advice)
 
 
 def _check_timed(arrays: _Arrays, singles: list[_Partial]) -> None:
-    """Partials that carry event times settle by them, not by the side they stand on, what comes first."""
+    """Partials that carry event times must be ordered by them, not by the side on which they are combined."""
     if arrays.aggregate.timed:
         for a, b in _some(singles, 2):
             if a is not b:

@@ -391,7 +391,7 @@ def _sessions(rows: list[Row], gap: int) -> list[tuple[Window, list[Row]]]:
     return [((run[0].time, run[-1].time + gap), run) for run in runs]
 
 
-# -- what comes in
+# -- the windows that it knows
 
 _KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between")
 

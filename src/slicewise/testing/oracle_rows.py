@@ -64,7 +64,7 @@ def column_of(row: Mapping[str, Any], name: str, who: str) -> Any:
 
 
 def whole(value: Any, what: str) -> int:
-    """An integer, or an error that names ``what`` must be one."""
+    """An integer; ``what`` names it in the error if it is none."""
     try:
         return operator.index(value)
     except TypeError:

@@ -204,7 +204,7 @@ def in_order(
     _check(burst >= 1, "burst", "at least 1 row", burst)
     _check(0 <= ties <= 1, "ties", "a share between 0 and 1", ties)
     _check(distinct >= 1, "distinct", "at least 1", distinct)
-    # One generator per thing drawn, so that more ties or gaps leave the values as they are.
+    # One generator each for gaps, ties, keys and values, so that a change to one leaves the others as they are.
     for_gaps, for_ties, for_keys, for_values = (np.random.default_rng([seed, i]) for i in range(4))
     nth = np.arange(n)
     spacing = 1e6 / rate
@@ -294,7 +294,7 @@ def _pauses(active: np.ndarray, per_minute: float, gap: int, random: np.random.G
     """The total of pauses before each row, given the time for which the stream has been active until then."""
     if not per_minute or not len(active):
         return np.zeros(len(active), np.int64)
-    # A minute holds the gaps and what is left of it for rows; each gap lies within its own share of the latter.
+    # A minute holds gaps and active time; the active time is shared out evenly, and each gap lies within its share.
     share = 60e6 / per_minute - gap
     _check(share > 0, "gap", f"shorter than the {60 / per_minute:g} seconds from one gap to the next", gap)
     count = int(active[-1] // share) + 1
