@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import slicewise
 from slicewise.cli import app as app_module
-from slicewise.cli import benches, commands
+from slicewise.cli import benchmarks, commands
 from slicewise.cli.commands import app
 from slicewise.errors import SetupError
 from tests.cli.jobfiles import BATCH, STREAM, changed, write
@@ -248,7 +248,7 @@ def test_bench_of_an_unknown_name_is_a_mistake(checkout):
 
 
 def test_bench_without_a_checkout_says_where_to_get_one(monkeypatch):
-    monkeypatch.setattr(benches, "folder", lambda: None)
+    monkeypatch.setattr(benchmarks, "folder", lambda: None)
     done = call("bench")
     assert done.exit_code == 1
     assert "clone the repository of slicewise, and run `slicewise bench` in it" in done.stderr

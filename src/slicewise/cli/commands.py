@@ -16,12 +16,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from slicewise.archive import write_archive
-from slicewise.cli import benches, demos
+from slicewise.cli import benchmarks, football_demo
 from slicewise.cli import doctor as doctors
-from slicewise.cli.jobs import Job, JobError, read_job
-from slicewise.cli.mistakes import Mistake
-from slicewise.cli.noise import filtered
-from slicewise.cli.running import (
+from slicewise.cli.diagnostics import Mistake
+from slicewise.cli.job_runner import (
     brief,
     flattened,
     follow,
@@ -32,7 +30,9 @@ from slicewise.cli.running import (
     start_stream,
     stopping,
 )
+from slicewise.cli.jobs import Job, JobError, read_job
 from slicewise.cli.status import Status, count
+from slicewise.cli.stderr_filter import filtered
 from slicewise.errors import MissingPackageError, SlicewiseError
 
 __all__ = ["app"]
@@ -216,7 +216,7 @@ def demo(
     ] = 5_000_000,
 ) -> None:
     with _reporting(False):
-        demos.run(Console(highlight=False, soft_wrap=True), _errors(), rows, folder, sliding_rows)
+        football_demo.run(Console(highlight=False, soft_wrap=True), _errors(), rows, folder, sliding_rows)
 
 
 @app.command(
@@ -228,16 +228,16 @@ def bench(
     name: Annotated[str | None, typer.Argument(help="The benchmark, as in engine.")] = None,
     arguments: Annotated[list[str], typer.Argument(help="For the benchmark, after --.")] = [],  # noqa: B006
 ) -> None:
-    folder = benches.folder()
+    folder = benchmarks.folder()
     if folder is None:
-        typer.echo(benches.WHERE, err=True)
+        typer.echo(benchmarks.WHERE, err=True)
         raise typer.Exit(FAILED)
     if name is None:
-        typer.echo("\n".join(f"{bench}  {says}" for bench, says in benches.listed(folder)))
+        typer.echo("\n".join(f"{bench}  {says}" for bench, says in benchmarks.listed(folder)))
         return
-    if name not in dict(benches.listed(folder)):
-        _refuse([Mistake(name, benches.unknown(folder, name))])
-    raise typer.Exit(FAILED if benches.run(folder, name, arguments) else 0)
+    if name not in dict(benchmarks.listed(folder)):
+        _refuse([Mistake(name, benchmarks.unknown(folder, name))])
+    raise typer.Exit(FAILED if benchmarks.run(folder, name, arguments) else 0)
 
 
 def _job(file: str, sets: list[str]) -> Job:

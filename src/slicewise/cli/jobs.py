@@ -14,12 +14,12 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from slicewise.amounts import TIME, to_amount
-from slicewise.cli.fields import Fields
-from slicewise.cli.lines import find_lines
-from slicewise.cli.mistakes import JobError, Mistake, Mistakes, Place
+from slicewise.cli.diagnostics import JobError, Mistake, Mistakes, Place
 from slicewise.cli.overrides import apply_overrides
 from slicewise.cli.queries import read_workload
 from slicewise.cli.schemas import SchemaError, column_types
+from slicewise.cli.table_reader import Fields
+from slicewise.cli.toml_positions import find_lines
 from slicewise.errors import QueryError, SlicewiseError, did_you_mean
 from slicewise.options import STREAMS, Option, RunOptions
 from slicewise.results import RESERVED

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterable
 from typing import Any
 
-from slicewise.cli.mistakes import Mistake, Mistakes, Path, dotted
+from slicewise.cli.diagnostics import Mistake, Mistakes, Path, dotted
 
 __all__ = ["apply_overrides"]
 

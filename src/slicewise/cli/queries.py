@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, UNITS
-from slicewise.cli.fields import Fields, kind_of
-from slicewise.cli.notation import NotationError, read_aggregate, read_window
+from slicewise.cli.call_parser import NotationError, read_aggregate, read_window
+from slicewise.cli.table_reader import Fields, kind_of
 from slicewise.errors import AggregateError, SlicewiseError, did_you_mean
 from slicewise.windows import Window
 from slicewise.workload import Workload

@@ -1,4 +1,4 @@
-"""Noise: what Spark and its workers write on the error output although nothing is wrong, kept from terminals."""
+"""Stderr filter: keeps harmless lines of Spark and its workers off the terminal."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slicewise.cli.lines import find_lines
-from slicewise.cli.mistakes import Place
+from slicewise.cli.diagnostics import Place
+from slicewise.cli.toml_positions import find_lines
 from tests.cli.jobfiles import BATCH, STREAM
 
 TEXT = '''\

@@ -15,8 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from slicewise.cli.job_runner import (
+    brief,
+    flattened,
+    follow,
+    open_session,
+    read_source,
+    run_batch,
+    start_stream,
+    stopping,
+)
 from slicewise.cli.jobs import read_job
-from slicewise.cli.running import brief, flattened, follow, open_session, read_source, run_batch, start_stream, stopping
 from slicewise.cli.status import Status, count, size
 from slicewise.errors import DataError
 from tests.cli.jobfiles import BATCH, STREAM, write

@@ -1,4 +1,4 @@
-"""Lines: where each key and each character of a text stands in a TOML file, which ``tomllib`` does not tell.
+"""TOML positions: where each key and each character of a text stands in a TOML file, which ``tomllib`` does not tell.
 
 A scan of a text that ``tomllib`` has read already, so nothing is checked here. What the scan does not understand ends
 it, and mistakes after that are reported with less of a place.
@@ -11,7 +11,7 @@ import string
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from slicewise.cli.mistakes import Path, Place
+from slicewise.cli.diagnostics import Path, Place
 
 __all__ = ["Lines", "find_lines"]
 

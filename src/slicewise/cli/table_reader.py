@@ -1,4 +1,4 @@
-"""Fields: the values of a job's tables, read with their types checked, every mistake noted and none raised."""
+"""Table reader: the values of a job's tables, read with their types checked, every mistake noted and none raised."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from slicewise.cli.mistakes import Mistakes, Path, dotted
+from slicewise.cli.diagnostics import Mistakes, Path, dotted
 from slicewise.errors import did_you_mean
 from slicewise.options import RunOptions
 

@@ -1,4 +1,4 @@
-"""Benches: the benchmark scripts of a source checkout, found and run by name."""
+"""Benchmarks: the benchmark scripts of a source checkout, found and run by name."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.aggregates import AGGREGATES
 from slicewise.aggregates.base import Aggregate
-from slicewise.cli.notation import NotationError, read_aggregate, read_window
+from slicewise.cli.call_parser import NotationError, read_aggregate, read_window
 from slicewise.windows import Window
 
 

@@ -1,4 +1,4 @@
-"""Running: a job on Spark, from its source through its workload to its sink. Spark is reached by its objects only."""
+"""Job runner: a job on Spark, from source through workload to sink. Uses Spark objects without importing pyspark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notation: windows and aggregates as a job file says them, ``"sliding('1 minute', every='1 second')"``.
+"""Call parser: windows and aggregates as a job file says them, ``"sliding('1 minute', every='1 second')"``.
 
 The Python notation, read with ``ast`` and never run: only calls of the known functions, with literals as arguments. In
 an aggregate a bare name is a column, and so is a text: ``avg(v)``, ``avg('my col')``.
@@ -100,7 +100,7 @@ def read_window(text: str) -> Window:
     sliding(rows(100), every=rows(10))
     >>> read_window("slidding('1 minute')")
     Traceback (most recent call last):
-    slicewise.cli.notation.NotationError: unknown window 'slidding'; did you mean 'sliding'?
+    slicewise.cli.call_parser.NotationError: unknown window 'slidding'; did you mean 'sliding'?
     """
     return _Reader(text, "window", _WINDOWS, _WINDOW_EXAMPLE).read()
 

@@ -1,4 +1,4 @@
-"""Demos: the football match of the paper as a Spark stream, with five kinds of windows at once."""
+"""Football demo: the football match of the paper as a Spark stream, with five kinds of windows at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from slicewise import aggregates as agg
 from slicewise import windows
 from slicewise.amounts import rows as rows_of
 from slicewise.cli import comparison
-from slicewise.cli.noise import filtered
-from slicewise.cli.running import follow, stopping
+from slicewise.cli.job_runner import follow, stopping
 from slicewise.cli.status import Progress, Status, count
+from slicewise.cli.stderr_filter import filtered
 from slicewise.testing import disordered, football
 from slicewise.workload import Workload
 

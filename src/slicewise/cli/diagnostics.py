@@ -1,4 +1,4 @@
-"""Mistakes: what is wrong in a job file and where, gathered so that all are reported at once. Imports nothing."""
+"""Diagnostics: what is wrong in a job file and where, gathered so that all are reported at once. Imports nothing."""
 
 from __future__ import annotations
 
