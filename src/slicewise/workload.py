@@ -103,10 +103,11 @@ class Workload:
             object.__setattr__(self, name, _column_names(getattr(self, name), name))
         object.__setattr__(self, "trust", _classes(self.trust))
         if self.time in self.keys:
-            raise QueryError(f"`keys` must not hold the time column; got {self.time!r} as both")
+            raise QueryError(f"`keys` must not hold the time column; got {self.time!r} as both", parameter="keys")
         for key in self.keys:
             if key in RESERVED:
-                raise QueryError(f"`keys` must not use a reserved result column; got {key!r}; rename the column")
+                message = f"`keys` must not use a reserved result column; got {key!r}; rename the column"
+                raise QueryError(message, parameter="keys")
         measures = {}
         for name in ("watermark", "lateness"):
             amount = _counted(_waiting(getattr(self, name), name), self.unit, name)
@@ -267,7 +268,8 @@ class Workload:
             raise QueryError(f"query {query!r}: {column!r} must be an aggregate such as sw.sum('v'); got {aggregate!r}")
         if column in RESERVED or column in self.keys:
             kind = "a reserved result column" if column in RESERVED else "a key column"
-            raise QueryError(f"query {query!r}: {column!r} is {kind}; give the aggregate another name")
+            message = f"query {query!r}: {column!r} is {kind}; give the aggregate another name"
+            raise QueryError(message, query=query, column=column)
         if not isinstance(aggregate, Count) and not aggregate.columns:
             raise QueryError(f"query {query!r}: {aggregate!r} needs a column, as in {aggregate.name}('v')")
 
@@ -297,7 +299,7 @@ def _waiting(value: Any, name: str) -> Amount:
     if not amount.measure.is_event_time:
         raise QueryError(f"`{name}` must be a duration or an integer of event time; got {amount}")
     if amount.size < 0:
-        raise QueryError(f"`{name}` must not be negative; got {str(amount)!r}")
+        raise QueryError(f"`{name}` must not be negative; got {str(amount)!r}", parameter=name)
     return amount
 
 
@@ -314,9 +316,9 @@ def _classes(trust: Any) -> tuple[type, ...]:
 
 def _check_unit(unit: Any) -> None:
     if unit is not None and (not isinstance(unit, str) or unit not in UNITS):
-        raise QueryError(
-            f"`unit` must be one of {', '.join(map(repr, UNITS))}; got {unit!r}; leave it out where time is a timestamp"
-        )
+        known = ", ".join(map(repr, UNITS))
+        message = f"`unit` must be one of {known}; got {unit!r}; leave it out where time is a timestamp"
+        raise QueryError(message, parameter="unit")
 
 
 def _counted(amount: Amount, unit: str | None, name: str, *, instant: bool = False) -> Amount:
@@ -378,7 +380,7 @@ def _column_names(names: Any, parameter: str) -> tuple[str, ...]:
         _column_name(name, parameter)
     if len(set(found)) < len(found):
         twice = next(n for n in found if found.count(n) > 1)
-        raise QueryError(f"`{parameter}` names {twice!r} twice")
+        raise QueryError(f"`{parameter}` names {twice!r} twice", parameter=parameter)
     return found
 
 
