@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from slicewise.cli.job_runner import (
-    brief,
     flattened,
     follow,
     open_session,
     read_source,
     run_batch,
+    short_error,
     start_stream,
     stopping,
 )
@@ -268,12 +268,12 @@ def test_a_signal_asks_to_stop_and_a_second_one_interrupts(signum):
     ],
 )  # fmt: skip
 def test_errors_are_told_in_brief(text, said):
-    assert brief(RuntimeError(text)) == said
+    assert short_error(RuntimeError(text)) == said
 
 
 def test_an_error_without_a_message_is_told_by_its_name():
-    assert brief(RuntimeError()) == "RuntimeError"
-    assert len(brief(RuntimeError("line\n" * 100)).splitlines()) == 20
+    assert short_error(RuntimeError()) == "RuntimeError"
+    assert len(short_error(RuntimeError("line\n" * 100)).splitlines()) == 20
 
 
 # -- numbers

@@ -1,115 +1,117 @@
-"""Diagnostics: what is wrong in a job file and where, gathered so that all are reported at once. Imports nothing."""
+"""Diagnostics: what is wrong in a job file and where, collected so that everything is reported at once.
+
+Imports nothing of slicewise.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["JobError", "Mistake", "Mistakes", "Path", "Place", "dotted"]
+__all__ = ["Diagnostic", "Diagnostics", "JobError", "KeyPath", "Position", "dotted"]
 
-#: Where a value stands in a job: the keys that lead to it, positions for items of arrays.
-Path = tuple[str | int, ...]
+#: Where a value is in a job: the keys that lead to it, with indices for items of arrays.
+KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, order=True)
-class Place:
-    """A place in a file, line and column from 1; column 0 for a whole line, line 0 for the whole file."""
+class Position:
+    """A position in a file, line and column from 1; column 0 is a whole line, line 0 the whole file."""
 
     line: int = 0
     column: int = 0
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """One thing that is wrong: where, and a message that says what, what we got and what to do.
+class Diagnostic:
+    """One mistake: where it is, and a message with what is wrong, what we got and what to do.
 
-    >>> print(Mistake("job.toml", "unknown key `sorce`; did you mean 'source'?", Place(3, 1), "[sorce]"))
+    >>> print(Diagnostic("job.toml", "unknown key `sorce`; did you mean 'source'?", Position(3, 1), "[sorce]"))
     job.toml:3:1: unknown key `sorce`; did you mean 'source'?
         [sorce]
         ^
     """
 
-    where: str
+    origin: str
     message: str
-    place: Place = Place()
-    shown: str | None = None
+    position: Position = Position()
+    source_line: str | None = None
 
     def __str__(self) -> str:
-        at = "".join(f":{n}" for n in (self.place.line, self.place.column) if n)
-        said = f"{self.where}{at}: {self.message}"
-        if self.shown is None or not self.shown.strip():
-            return said
-        return f"{said}\n{_point_at(self.shown, self.place.column)}"
+        at = "".join(f":{n}" for n in (self.position.line, self.position.column) if n)
+        headline = f"{self.origin}{at}: {self.message}"
+        if self.source_line is None or not self.source_line.strip():
+            return headline
+        return f"{headline}\n{_with_caret(self.source_line, self.position.column)}"
 
 
 class JobError(Exception):
     """A job that cannot run, with everything that is wrong in it."""
 
-    def __init__(self, mistakes: Iterable[Mistake]) -> None:
-        self.mistakes = tuple(mistakes)
-        super().__init__("\n".join(map(str, self.mistakes)))
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(map(str, self.diagnostics)))
 
 
 @dataclass
-class Mistakes:
-    """Gathers mistakes by the paths of the values they are about, and finds their places.
+class Diagnostics:
+    """Collects mistakes by the paths of the values they are about, and looks up their positions.
 
-    ``places`` are those of keys and ``chars`` those of every character of a text, both by path; ``given`` says what of
-    the job was given on the command line, by path.
+    ``keys`` has the positions of keys and ``chars`` those of every character of a text, both by path. ``overrides`` has
+    the values that come from the command line, by path, each as it was written there.
     """
 
     file: str
     lines: tuple[str, ...] = ()
-    places: Mapping[Path, Place] = field(default_factory=dict)
-    chars: Mapping[Path, tuple[Place, ...]] = field(default_factory=dict)
-    given: Mapping[Path, str] = field(default_factory=dict)
-    found: list[Mistake] = field(default_factory=list)
+    keys: Mapping[KeyPath, Position] = field(default_factory=dict)
+    chars: Mapping[KeyPath, tuple[Position, ...]] = field(default_factory=dict)
+    overrides: Mapping[KeyPath, str] = field(default_factory=dict)
+    entries: list[Diagnostic] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.found)
+        return bool(self.entries)
 
-    def add(self, path: Path, message: str, *, at: int | None = None) -> None:
-        """Note a mistake about the value at ``path``; ``at`` is the character of the text there that it is about."""
+    def add(self, path: KeyPath, message: str, *, at: int | None = None) -> None:
+        """Add a mistake about the value at ``path``; ``at`` is the index of the character it is about, if any."""
         for n in range(len(path), 0, -1):
-            if path[:n] in self.given:
-                self.found.append(Mistake(self.given[path[:n]], message))
+            if path[:n] in self.overrides:
+                self.entries.append(Diagnostic(self.overrides[path[:n]], message))
                 return
-        place = self._place(path, at)
-        shown = self.lines[place.line - 1] if 0 < place.line <= len(self.lines) else None
-        self.found.append(Mistake(self.file, message, place, shown))
+        position = self._position(path, at)
+        source_line = self.lines[position.line - 1] if 0 < position.line <= len(self.lines) else None
+        self.entries.append(Diagnostic(self.file, message, position, source_line))
 
     def raise_if_any(self) -> None:
-        """Raise what was found, in the order of the file; what was given on the command line comes last."""
-        if self.found:
-            order = {id(m): (m.where != self.file, m.place) for m in self.found}
-            # The same thing may be found wrong on two ways through the checks.
-            raise JobError(dict.fromkeys(sorted(self.found, key=lambda m: order[id(m)])))
+        """Raise what was collected, in the order of the file; mistakes of the command line come last."""
+        if self.entries:
+            # The same mistake may be met by two of the checks.
+            raise JobError(dict.fromkeys(sorted(self.entries, key=lambda d: (d.origin != self.file, d.position))))
 
-    def _place(self, path: Path, at: int | None) -> Place:
+    def _position(self, path: KeyPath, at: int | None) -> Position:
         chars = self.chars.get(path)
         if at is not None and chars:
             return chars[min(max(at, 0), len(chars) - 1)]
-        # A key that is missing has no place: its table has.
+        # A missing key has no position, so the table it belongs to stands in for it.
         for n in range(len(path), 0, -1):
-            if path[:n] in self.places:
-                return self.places[path[:n]]
-        return Place()
+            if path[:n] in self.keys:
+                return self.keys[path[:n]]
+        return Position()
 
 
-def dotted(path: Path) -> str:
+def dotted(path: KeyPath) -> str:
     """The path as one writes it.
 
     >>> dotted(("workload", "keys", 1))
     'workload.keys[1]'
     """
-    said = ""
+    text = ""
     for part in path:
-        said += f"[{part}]" if isinstance(part, int) else f".{part}" if said else part
-    return said
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
 
 
-def _point_at(line: str, column: int) -> str:
-    """The line with a caret under the column; of a long one, what stands around it."""
+def _with_caret(line: str, column: int) -> str:
+    """The line with a caret under the column; of a long line, the part around it."""
     first = max(0, column - 80)
     shown = "".join(c if c.isprintable() else " " for c in line[first : column + 60]).rstrip()
     if not column:

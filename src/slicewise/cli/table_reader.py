@@ -1,4 +1,4 @@
-"""Table reader: the values of a job's tables, read with their types checked, every mistake noted and none raised."""
+"""Table reader: typed access to the tables of a job file. Mistakes become diagnostics, nothing is raised."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from slicewise.cli.diagnostics import Mistakes, Path, dotted
+from slicewise.cli.diagnostics import Diagnostics, KeyPath, dotted
 from slicewise.errors import did_you_mean
 from slicewise.options import RunOptions
 
-__all__ = ["Fields", "expand", "kind_of"]
+__all__ = ["TableReader", "described", "expand"]
 
 _VARIABLE = re.compile(r"\$(?:(?P<escaped>\$)|\{(?P<braced>[^{}]*)\}|(?P<open>\{)|(?P<bare>[A-Za-z_]\w*))")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
-#: Where a key stands that people look for elsewhere.
-_ELSEWHERE = {
+#: The full names of keys that people put into the wrong table.
+_FULL_NAMES = {
     **{option.name: f"results.{option.name}" for option in RunOptions.all()},
     "available_now": "trigger.available_now",
     "checkpoint": "sink.checkpoint",
@@ -38,40 +38,44 @@ _ELSEWHERE = {
 }
 
 
-class Fields:
-    """One table of a job. A value that is missing or of the wrong type is noted, and read as None.
+class TableReader:
+    """Reads one table of a job. A value that is missing or of the wrong type becomes a diagnostic and is read as None.
 
-    ``known`` are the keys that the table may have; others are noted at once.
+    ``known`` are the keys that the table may have; other keys become diagnostics at once.
     """
 
-    def __init__(self, table: Mapping[str, Any], path: Path, mistakes: Mistakes, known: Iterable[str] | None) -> None:
-        self.table, self.path, self.mistakes = table, path, mistakes
+    def __init__(
+        self, table: Mapping[str, Any], path: KeyPath, diagnostics: Diagnostics, known: Iterable[str] | None
+    ) -> None:
+        self.table, self.path, self.diagnostics = table, path, diagnostics
         if known is not None:
             self._refuse_unknown(tuple(known))
 
     def _refuse_unknown(self, known: tuple[str, ...]) -> None:
-        what = "table or key" if not self.path else "key"
+        kind = "table or key" if not self.path else "key"
         for key in self.table:
             if key not in known:
-                tip = did_you_mean(key, known)
-                if key in _ELSEWHERE and tip.startswith("known"):
-                    tip = f"it is `{_ELSEWHERE[key]}`"
-                self.note(key, f"unknown {what} `{dotted((*self.path, key))}`; {tip}")
+                tip = f"it is `{_FULL_NAMES[key]}`" if key in _FULL_NAMES else did_you_mean(key, known)
+                self.note(key, f"unknown {kind} `{self.full_name(key)}`; {tip}")
 
     def has(self, key: str) -> bool:
         return key in self.table
 
+    def full_name(self, key: str) -> str:
+        """The key with the path of its table, as messages show it."""
+        return dotted((*self.path, key))
+
     def note(self, key: str | None, message: str, *, at: int | None = None) -> None:
-        """A mistake about the value of ``key``, or about the table."""
-        self.mistakes.add(self.path if key is None else (*self.path, key), message, at=at)
+        """Add a diagnostic about the value of ``key``, or about the whole table."""
+        self.diagnostics.add(self.path if key is None else (*self.path, key), message, at=at)
 
     def text(self, key: str, *, needed: str | None = None, expands: bool = False, empty: bool = False) -> str | None:
-        """A text; ``needed`` is an example where there must be one; ``expands`` replaces environment variables."""
-        value = self._value(key, str, "a text", needed)
+        """A string; ``needed`` ends the message if it is missing; ``expands`` replaces environment variables."""
+        value = self._value(key, str, "a string", needed)
         if value is None:
             return None
         if not empty and not value.strip():
-            self.note(key, f"`{self.said(key)}` is empty")
+            self.note(key, f"`{self.full_name(key)}` is empty")
             return None
         return self._expand(value, (*self.path, key)) if expands else value
 
@@ -79,73 +83,73 @@ class Fields:
         return bool(self._value(key, bool, "true or false", None))
 
     def texts(self, key: str, *, expands: bool = False) -> tuple[str, ...]:
-        """A list of texts."""
-        found = []
-        for i, item in enumerate(self._value(key, list, "a list of texts", None) or ()):
+        """A list of strings."""
+        texts = []
+        for i, item in enumerate(self._value(key, list, "a list of strings", None) or ()):
             path = (*self.path, key, i)
             if not isinstance(item, str):
-                self.mistakes.add(path, f"`{dotted(path)}` must be a text; got {kind_of(item)}")
+                self.diagnostics.add(path, f"`{dotted(path)}` must be a string; got {described(item)}")
             else:
-                found.append(self._expand(item, path) if expands else item)
-        return tuple(found)
+                texts.append(self._expand(item, path) if expands else item)
+        return tuple(texts)
 
-    def table_of(self, key: str, known: Iterable[str] | None, *, needed: str | None = None) -> Fields | None:
+    def table_of(self, key: str, known: Iterable[str] | None, *, needed: str | None = None) -> TableReader | None:
         """A table inside this one."""
         value = self._value(key, dict, "a table", needed)
-        return None if value is None else Fields(value, (*self.path, key), self.mistakes, known)
+        return None if value is None else TableReader(value, (*self.path, key), self.diagnostics, known)
 
     def options(self, key: str) -> dict[str, str]:
-        """A table of options for Spark, which takes texts: numbers and booleans are written as Spark writes them.
+        """A table of options for Spark, which takes strings: numbers and booleans are written as Spark writes them.
 
-        Spark's names have dots, and TOML reads a dotted key as tables: they are put together again.
+        Names of Spark's options have dots, which TOML reads as nested tables: their keys are joined again.
         """
         table = self.table_of(key, None)
         return self._flat(table.table, table.path, "") if table else {}
 
-    def _flat(self, table: Mapping[str, Any], path: Path, prefix: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def _flat(self, table: Mapping[str, Any], path: KeyPath, prefix: str) -> dict[str, str]:
+        options: dict[str, str] = {}
         for name, value in table.items():
             inside = (*path, name)
             if isinstance(value, dict):
-                found |= self._flat(value, inside, f"{prefix}{name}.")
+                options |= self._flat(value, inside, f"{prefix}{name}.")
             elif isinstance(value, list):
-                self.mistakes.add(inside, f"`{dotted(inside)}` must be a text, number or boolean; got a list")
+                self.diagnostics.add(inside, f"`{dotted(inside)}` must be a string, number or boolean; got a list")
             elif isinstance(value, bool):
-                found[prefix + name] = str(value).lower()
+                options[prefix + name] = str(value).lower()
             else:
-                found[prefix + name] = self._expand(value, inside) if isinstance(value, str) else str(value)
-        return found
-
-    def said(self, key: str) -> str:
-        return dotted((*self.path, key))
+                options[prefix + name] = self._expand(value, inside) if isinstance(value, str) else str(value)
+        return options
 
     def one_of(self, key: str, known: tuple[str, ...], default: str) -> str:
-        """A text that is one of the known words."""
+        """A string that is one of the known words."""
         value = self.text(key)
-        if value is not None and value not in known:
-            self.note(key, f"`{self.said(key)}` must be one of {', '.join(known)}; got {value!r}", at=0)
-        return value if value in known else default  # type: ignore[return-value]
+        if value is None:
+            return default
+        if value not in known:
+            self.note(key, f"`{self.full_name(key)}` must be one of {', '.join(known)}; got {value!r}", at=0)
+            return default
+        return value
 
-    def _value(self, key: str, type_: type, what: str, needed: str | None) -> Any:
+    def _value(self, key: str, type_: type, expected: str, needed: str | None) -> Any:
         if key not in self.table:
             if needed is not None:
-                self.note(None, f"`{self.said(key)}` is missing; {needed}")
+                self.note(None, f"`{self.full_name(key)}` is missing; {needed}")
             return None
         value = self.table[key]
         if not isinstance(value, type_):
-            self.note(key, f"`{self.said(key)}` must be {what}; got {kind_of(value)}")
+            self.note(key, f"`{self.full_name(key)}` must be {expected}; got {described(value)}")
             return None
         return value
 
-    def _expand(self, value: str, path: Path) -> str:
+    def _expand(self, value: str, path: KeyPath) -> str:
         expanded, wrong = expand(value, os.environ)
         for message, at in wrong:
-            self.mistakes.add(path, f"`{dotted(path)}`: {message}", at=at)
+            self.diagnostics.add(path, f"`{dotted(path)}`: {message}", at=at)
         return expanded
 
 
 def expand(text: str, variables: Mapping[str, str]) -> tuple[str, list[tuple[str, int]]]:
-    """The text with ``$NAME`` and ``${NAME}`` replaced, and what is wrong in it; ``$$`` is a dollar.
+    """The text with ``$NAME`` and ``${NAME}`` replaced, and a message and index for each mistake; ``$$`` is a dollar.
 
     >>> expand("${DATA}/in $$5", {"DATA": "/data"})
     ('/data/in $5', [])
@@ -154,33 +158,31 @@ def expand(text: str, variables: Mapping[str, str]) -> tuple[str, list[tuple[str
     """
     wrong: list[tuple[str, int]] = []
 
-    def replace(found: re.Match[str]) -> str:
-        if found["escaped"]:
+    def replace(match: re.Match[str]) -> str:
+        if match["escaped"]:
             return "$"
-        name = found["bare"] if found["braced"] is None else found["braced"]
-        if found["open"] or not _NAME.match(name):
+        name = match["bare"] if match["braced"] is None else match["braced"]
+        if match["open"] or not _NAME.match(name):
             wrong.append(
-                ("expected ${NAME}, the name of an environment variable; write $$ for a dollar", found.start())
+                ("expected ${NAME}, the name of an environment variable; write $$ for a dollar", match.start())
             )
         elif name not in variables:
             message = f"there is no environment variable `{name}`; set it, or write $$ for a dollar"
-            wrong.append((message, found.start()))
+            wrong.append((message, match.start()))
         else:
             return variables[name]
-        return found[0]
+        return match[0]
 
     return _VARIABLE.sub(replace, text), wrong
 
 
-def kind_of(value: Any) -> str:
-    """The value as a message shows it, with its TOML type."""
+def described(value: Any) -> str:
+    """The value as messages show it, with its TOML type."""
     if isinstance(value, bool):
         return str(value).lower()
-    names = {dict: "a table", list: "a list"}
-    for type_, name in names.items():
-        if isinstance(value, type_):
-            return name
+    if isinstance(value, (dict, list)):
+        return "a table" if isinstance(value, dict) else "a list"
     shown = value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else repr(value)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    words = {str: "a text", int: "a number", float: "a number"}
+    words = {str: "a string", int: "a number", float: "a number"}
     return f"{shown}, {words.get(type(value), 'a date or time')}"
