@@ -1,8 +1,8 @@
 """The trader's window of the Cutty paper: every 5 minutes the last 10; while the stock is cheap, every 2 the last 5.
 
 A window begins with the first trade after a tick of the slide that is in force, and ends before the first trade that
-is at least the range after the tick. Windows end in the order in which they began, so when the price falls, the end of a
-short window also ends the long ones that began before it.
+is at least the range after the tick. Windows end in the order in which they began, so when the price falls, the end
+of a short window also ends the long ones that began before it.
 """
 
 MINUTE = 60_000_000  # event time is in microseconds
