@@ -71,8 +71,10 @@ class UserCodeError(RefusedRowsError):
     ) -> None:
         rows = list(rows)
         at = "a record" if place is None else place
-        end = "" if not left_out else "; the record was left out" if place is None else f"; {place.left_out(others)}"
-        super().__init__(f"{code} at {at}: {failure}{end}", rows)
+        end = "mend it, or filter such rows out before run()"
+        if left_out:
+            end = "the record was left out" if place is None else place.left_out(others)
+        super().__init__(f"{code} at {at}: {failure}; {end}", rows)
         self.code, self.failure, self.place, self.others = code, failure, place, others
 
 
@@ -85,6 +87,21 @@ class OverflowInWindowError(SlicewiseError, OverflowError):
     def __init__(self, reason: str, label: Any = None) -> None:
         super().__init__(reason if label is None else f"{label}: {reason}")
         self.reason, self.label = reason, label
+
+
+class UserCodeInWindowError(AggregateError):
+    """A window has no value, because a function of the user's aggregate raised. The other windows have theirs.
+
+    ``label`` says which window of which query and key it is, ``others`` how many windows have no value besides it;
+    ``reason`` is the message without them. In process the value is null; elsewhere there are no results (``stopped``).
+    """
+
+    def __init__(self, reason: str, label: Any, others: int = 0, *, stopped: bool = False) -> None:
+        end = "mend it, or take it out of the workload" if stopped else "its value is null"
+        if others and not stopped:
+            end += f", and so {'is that of 1 other window' if others == 1 else f'are those of {others} other windows'}"
+        super().__init__(f"{label}: {reason}; {end}")
+        self.reason, self.label, self.others = reason, label, others
 
 
 class StateError(SlicewiseError, ValueError):

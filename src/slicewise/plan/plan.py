@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
+from slicewise.aggregates.guarded import guarded
 from slicewise.amounts import UNITS, Amount, format_instant
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
@@ -159,7 +160,8 @@ def plan_for(
     check_max_slice(max_slice)
     c = characteristics_of(workload, ordered=ordered)
     aggregates = tuple(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
-    monoids = tuple(a.bind(*(types[column] for column in a.columns)) for a in aggregates)
+    bound = (a.bind(*(types[column] for column in a.columns)) for a in aggregates)
+    monoids = tuple(guarded(monoid, number) for number, monoid in enumerate(bound))
     for monoid in monoids:
         monoid.set_time_type(time_type, workload.time_measure.unit)
         if ties != ARRIVAL and not workload.order:

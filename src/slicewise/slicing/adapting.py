@@ -59,6 +59,7 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
     if not added or old.latest <= -INFINITY:
         return state
     target = Engine(plan, state)
+    state = target.state
     cut_anew = set(plan.tuple_types) <= set(old.tuples.columns) and int(old.slices.rows.sum()) == len(old.tuples)
     if cut_anew and len(state.tuples):
         # The rows are there: cut them at the edges of the new query, and nothing is lost to it.

@@ -30,6 +30,7 @@ from slicewise.slicing.time.slicer import cut_rows, cut_stream
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.time.window_manager import Sessions, corrected_windows, ended_windows, find_sessions, no_windows
+from slicewise.slicing.user_code import shown_columns, with_lifted
 from slicewise.times import INFINITY
 
 __all__ = ["Engine", "Lateness", "State"]
@@ -88,6 +89,7 @@ class Engine:
         )
         if state is None:
             self.state = replace(self.state, tracks=new_tracks(plan))
+        self.state = _with_user_code(self.state, plan)
         self.tracks = [ContextAwareQueries(plan, track) for track in self.state.tracks]
         # Where rows are put in order anyway, time slices get them from there, unless they keep rows of their own.
         feeds = bool(self.tracks) and bool(plan.windows or plan.gaps) and not plan.recomputed
@@ -140,7 +142,8 @@ class Engine:
         if pieces:
             self._pieces += pieces
             if plan.recomputed:
-                self._rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
+                stored = {name: columns[name] for name in plan.tuple_types} | shown_columns(columns)
+                self._rows.append(Tuples.new(key, times, stored))
         self.latest = max(self.latest, int(times.max()))
 
     def _cut(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> list[Slices]:
@@ -332,6 +335,13 @@ class Engine:
     def _check(self) -> None:
         """The invariants, for tests."""
         self.state.slices._check(self.edges, self.horizon, self.plan.gaps)
+
+
+def _with_user_code(state: State, plan: Plan) -> State:
+    """The state with what user code says of stored rows, which is not saved with them."""
+    tuples = with_lifted(state.tuples, plan) if plan.recomputed else state.tuples
+    tracks = [replace(t, rows=with_lifted(t.rows, plan, np.flatnonzero(t.is_row))) for t in state.tracks]
+    return replace(state, tuples=tuples, tracks=tuple(tracks))
 
 
 def _close(slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray, level: int) -> tuple[Slices, Tuples]:

@@ -25,12 +25,14 @@ from slicewise.plan.plan import Plan
 from slicewise.slicing.adapting import Labels, adapted_state, carried_state
 from slicewise.slicing.answers.answers import Reported, Table
 from slicewise.slicing.engine import Engine, State
+from slicewise.slicing.held_rows import HeldRows
 from slicewise.slicing.input import Batch, check_time
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.context_aware import ContextAwareQueries, ContextAwareState, carried_track
 from slicewise.slicing.rows.ledgers import Ledger
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.user_code import is_shown
 from slicewise.slicing.widening import check_types, widened
 from slicewise.windows import Policy, Sliding, Window
 from slicewise.workload import Workload
@@ -122,8 +124,6 @@ def take(op: Operator) -> dict[str, Any]:
 
 def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     """Put the state of a snapshot into an operator, which is left as it was if that is refused."""
-    from slicewise.slicing.operator import _Kept
-
     _check(op, snapshot)
     if "slices" not in snapshot:
         op._forget_everything()
@@ -165,8 +165,8 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     op._watermark = snapshot["watermark"]
     op._retired = retired
     op._rows, op._results, op._late_rows = snapshot["counters"]
-    op._waiting = [_Kept(_batch_from_data(b), key) for b, key in snapshot["waiting"]]
-    op._late = [_Kept(_batch_from_data(b), key) for b, key in snapshot["late"]]
+    op._waiting = [HeldRows(_batch_from_data(b), key) for b, key in snapshot["waiting"]]
+    op._late = [HeldRows(_batch_from_data(b), key) for b, key in snapshot["late"]]
 
 
 def renumbered(state: State, numbers: np.ndarray) -> State:
@@ -299,6 +299,7 @@ def _columns_to_data(columns: Mapping[str, Column]) -> dict[str, tuple[np.ndarra
     return {
         name: (c.values, _schema_to_bytes({"": c.type}), np.ones(len(c), bool) if c.valid is None else c.valid)
         for name, c in columns.items()
+        if not is_shown(name)
     }
 
 

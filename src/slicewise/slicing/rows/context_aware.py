@@ -55,7 +55,7 @@ from slicewise.slicing.rows.shared_cuts import ARRIVAL, LAST, SLOT, WEIGHT, Rang
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.slicing.user_code import with_key
+from slicewise.slicing.user_code import is_shown, shown_columns, with_key
 from slicewise.times import INFINITY
 
 __all__ = ["ContextAwareQueries", "ContextAwareState", "Ledger", "carried_track", "new_tracks"]
@@ -89,7 +89,7 @@ class ContextAwareQueries:
     def counted(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> Tuples:
         """Those of some new rows that come in time to count, with what is to be known of them."""
         arrival = np.arange(self._arrived, self._arrived + len(times))
-        mine = {name: columns[name] for name in self.plan.column_types}
+        mine = {name: columns[name] for name in self.plan.column_types} | shown_columns(columns)
         if len(times) and times.min() < max(horizon, self.state.since):
             kept = np.flatnonzero(times >= max(horizon, self.state.since))
             key, times, arrival = key[kept], times[kept], arrival[kept]
@@ -98,7 +98,7 @@ class ContextAwareQueries:
             # Rows wait for the next step, and the caller's arrays are not ours to keep.
             key, times, mine = key.copy(), times.copy(), {name: _copy(column) for name, column in mine.items()}
         for discretiser in self.discretisers:
-            if isinstance(discretiser, ConditionWindows):
+            if isinstance(discretiser, ConditionWindows) and discretiser.column not in mine:
                 mine[discretiser.column] = discretiser.mark(mine, len(arrival))
             if discretiser.measures:
                 mine[fits_column(discretiser.measures)] = fitting(mine, discretiser.measures)
@@ -255,6 +255,7 @@ class ContextAwareQueries:
                 # A frame goes on with the last row of a slice, a punctuation starts with the first.
                 at = ends - 1 if discretiser.frames else begins
                 columns[discretiser.column] = rows.columns[discretiser.column].take(at)
+        columns |= {name: column for name, column in out.columns.items() if is_shown(name)}
         columns[ARRIVAL] = out.columns[ARRIVAL]
         columns[SLOT] = Column(np.arange(len(begins)), pa.int64())
         return replace(out, columns=columns)

@@ -58,6 +58,11 @@ class ContextAwareState:
         """How many of the rows are slices of several."""
         return int((self.rows.columns[SLOT].values >= 0).sum())
 
+    @property
+    def is_row(self) -> np.ndarray:
+        """Which of the rows are single ones."""
+        return self.rows.columns[SLOT].values < 0
+
     @classmethod
     def empty(cls, plan: Plan, queries: tuple[str, ...], since: int = -INFINITY) -> ContextAwareState:
         """No rows at all."""

@@ -160,17 +160,17 @@ class SharedCuts:
         return self._fold(monoid, index, offset, folded)
 
     def _fold(self, monoid: Monoid, index: np.ndarray | slice, offset: np.ndarray, folded: np.ndarray) -> Parts:
-        columns = [self.rows.columns[name].take(index) for name in monoid.aggregate.columns]
+        columns = {name: self.rows.columns[name].take(index) for name in monoid.reads}
         time = self.time[index]
         if not len(folded):
-            return monoid.lift_fold(columns, time, offset)
+            return monoid.fold_rows(columns, time, offset)
         # Slices have their partials already: they are cut out of the rows around them.
         mark = np.zeros(len(time) + 1, bool)
         mark[offset] = mark[folded] = mark[folded + 1] = True
         starts = np.flatnonzero(mark[:-1])
         number = np.empty(len(time), np.int64)
         number[starts] = np.arange(len(starts))
-        parts = monoid.lift_fold(columns, time, starts)
+        parts = monoid.fold_rows(columns, time, starts)
         known = take_parts(self.slices[repr(monoid.aggregate)], self.slot[index][folded])
         parts = put_parts(parts, number[folded], known)
         first = number[offset]

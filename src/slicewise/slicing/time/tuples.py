@@ -113,8 +113,8 @@ class Tuples:
 
     def fold(self, monoid: Monoid, rows: np.ndarray, starts: np.ndarray) -> Parts:
         """Partials computed anew from rows, one for each run of them."""
-        columns = [self.columns[name].take(rows) for name in monoid.aggregate.columns]
-        return monoid.lift_fold(columns, self.time[rows], starts)
+        columns = {name: self.columns[name].take(rows) for name in monoid.reads}
+        return monoid.fold_rows(columns, self.time[rows], starts)
 
     def cut(self, cells: np.ndarray, gaps: Sequence[int], monoids: Sequence[Monoid]) -> Slices:
         """The paper's split, for all rows at once: slices cut anew, where cells, levels or sessions change."""
