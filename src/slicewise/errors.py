@@ -1,7 +1,7 @@
 """Errors: one family, so that ``except sw.SlicewiseError`` catches everything slicewise raises on purpose.
 
 Every message says what is wrong, what we got and what to do; what a program would want to know of it is in attributes.
-A leaf: it imports nothing of slicewise.
+A leaf: of slicewise it imports the reasons of bad rows.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from typing import Any
+
+from slicewise.bad_rows import USER_CODE
 
 __all__ = [
     "AggregateError",
@@ -103,19 +105,49 @@ class DataError(SlicewiseError, ValueError):
 
 
 class RefusedRowsError(DataError):
-    """Rows that were accepted and then had to be left out, because user code failed on them.
+    """Rows that are left out because something is wrong with them; the others stay, and the next call goes on.
 
     Parameters
     ----------
     message : str
         What went wrong, and in which row.
     rows : iterable of int
-        The positions of these rows among those that the user code was shown.
+        The positions of these rows among those that were looked at.
+    reason : str
+        One of :mod:`slicewise.bad_rows`.
     """
 
-    def __init__(self, message: str, rows: Iterable[int] = ()) -> None:
+    def __init__(self, message: str, rows: Iterable[int] = (), reason: str = USER_CODE) -> None:
         super().__init__(message)
         self.rows = list(rows)
+        self.reason = reason
+
+
+class UserCodeError(RefusedRowsError):
+    """The user's code raised, or gave nonsense, when it was shown a row.
+
+    Attributes
+    ----------
+    code
+        Whose code it is: a window, or an aggregate of a query.
+    failure
+        What it did.
+    place
+        The first of the rows, as its text says; None until somebody knows.
+    others
+        How many rows it failed on besides that one.
+    """
+
+    def __init__(
+        self, code: str, failure: str, rows: Iterable[int], place: Any = None, others: int = 0, *, left_out: bool = True
+    ) -> None:
+        rows = list(rows)
+        at = "a record" if place is None else place
+        end = "mend it, or filter such rows out before run()"
+        if left_out:
+            end = "the record was left out" if place is None else place.left_out(others)
+        super().__init__(f"{code} at {at}: {failure}; {end}", rows)
+        self.code, self.failure, self.place, self.others = code, failure, place, others
 
 
 class OverflowInWindowError(SlicewiseError, OverflowError):
@@ -146,6 +178,21 @@ class OverflowInWindowError(SlicewiseError, OverflowError):
     def __init__(self, reason: str, label: Any = None) -> None:
         super().__init__(reason if label is None else f"{label}: {reason}")
         self.reason, self.label = reason, label
+
+
+class UserCodeInWindowError(AggregateError):
+    """A window has no value, because a function of the user's aggregate raised. The other windows have theirs.
+
+    ``label`` says which window of which query and key it is, ``others`` how many windows have no value besides it;
+    ``reason`` is the message without them. In process the value is null; elsewhere there are no results (``stopped``).
+    """
+
+    def __init__(self, reason: str, label: Any, others: int = 0, *, stopped: bool = False) -> None:
+        end = "mend it, or take it out of the workload" if stopped else "its value is null"
+        if others and not stopped:
+            end += f", and so {'is that of 1 other window' if others == 1 else f'are those of {others} other windows'}"
+        super().__init__(f"{label}: {reason}; {end}")
+        self.reason, self.label, self.others = reason, label, others
 
 
 class StateError(SlicewiseError, ValueError):

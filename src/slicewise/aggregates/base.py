@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -297,6 +297,9 @@ class Monoid(ABC):
     [3, 40]
     """
 
+    #: How the names of columns begin that hold what user code made of rows; no column of the user's begins like this.
+    LIFTED: ClassVar[str] = "\0lifted "
+
     result: pa.DataType
     identity: tuple[Any, ...]
     dtypes: tuple[np.dtype, ...]
@@ -305,6 +308,8 @@ class Monoid(ABC):
     def __init__(self, aggregate: Aggregate, types: Sequence[pa.DataType]) -> None:
         self.aggregate = aggregate
         self.types = tuple(types)
+        #: The columns of rows that `fold_rows` looks at.
+        self.reads: tuple[str, ...] = aggregate.columns
 
     @abstractmethod
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
@@ -329,6 +334,14 @@ class Monoid(ABC):
     def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
         """``fold(lift(...))``: one partial per segment of rows. Override where lifting row by row is a waste."""
         return self.fold(self.lift(columns, times), starts)
+
+    def fold_rows(self, columns: Mapping[str, Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        """One partial per segment of rows, from what the aggregate reads among their columns."""
+        return self.lift_fold([columns[name] for name in self.reads], times, starts)
+
+    def failed(self, parts: Parts) -> np.ndarray:
+        """The places of partials that could not be computed, which only happens to user code."""
+        return np.empty(0, np.int64)
 
     def scan(self, parts: Parts) -> Parts:
         """Running combination over all partials."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
-from slicewise.errors import AggregateError
+from slicewise.errors import AggregateError, QueryError
 
-__all__ = ["Multi", "multi"]
+__all__ = ["Multi", "check_watched", "multi"]
 
 
 class Multi(Aggregate):
@@ -82,3 +84,21 @@ class Multi(Aggregate):
 
 
 multi = Multi
+
+
+def check_watched(watch: Any) -> tuple[tuple[str, Aggregate], ...]:
+    """What the policy of a window watches, as pairs: aggregates of columns by their names."""
+    if not isinstance(watch, Mapping):
+        raise QueryError(f"`watch` must map names to aggregates; got {watch!r}", parameter="watch")
+    for name, aggregate in watch.items():
+        if not isinstance(name, str):
+            raise QueryError(
+                f"`watch` must map names to aggregates; got {name!r}, which is not a string", parameter="watch"
+            )
+        if not isinstance(aggregate, Aggregate):
+            raise QueryError(f"`watch` must map names to aggregates; got {aggregate!r} for {name!r}", parameter="watch")
+        if not aggregate.columns and not isinstance(aggregate, Count):
+            raise QueryError(
+                f"`watch`: {aggregate!r} for {name!r} needs a column, as in {aggregate.name}('v')", parameter="watch"
+            )
+    return tuple(watch.items())

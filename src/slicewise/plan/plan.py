@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
+from slicewise.aggregates.guarded import guarded
 from slicewise.amounts import UNITS, format_instant
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
@@ -169,7 +170,8 @@ def plan_for(
     check_max_slice(max_slice)
     c = characteristics_of(workload, ordered=ordered)
     aggregates = tuple(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
-    monoids = tuple(a.bind(*(types[column] for column in a.columns)) for a in aggregates)
+    bound = (a.bind(*(types[column] for column in a.columns)) for a in aggregates)
+    monoids = tuple(guarded(monoid, number) for number, monoid in enumerate(bound))
     for monoid in monoids:
         monoid.set_time_type(time_type, workload.time_measure.unit)
         if ties != ARRIVAL and not workload.order:
@@ -177,6 +179,8 @@ def plan_for(
     stores = tuple(_store(m, c, store) for m in monoids)
     windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.is_periodic))
     context = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.needs_rows))
+    for window in context:
+        window.check_types(types)
     gaps = tuple(sorted({q.window.session_gap for q in workload.queries if q.window.session_gap is not None}))
     recomputed = tuple(i for i, m in enumerate(monoids) if needs_tuples(AggregateTraits.of(m.aggregate), c))
     return Plan(

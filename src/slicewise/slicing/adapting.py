@@ -70,11 +70,11 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
         state = replace(state, context_aware=(*state.context_aware, new))
     if not added or old.latest <= -INFINITY:
         return state
-    tuples = state.time.tuples
+    target = Engine(plan, state)
+    tuples = target.state.time.tuples
     whole = set(plan.tuple_types) <= set(old.time.tuples.columns) and _all_rows_are_stored(old.time)
     if whole and len(tuples):
         # The rows are there: cut them at the edges of the new query, and nothing is lost to it.
-        target = Engine(plan, state)
         slices = tuples.cut(target.edges.needed_cells(tuples.time, target.horizon), plan.gaps, plan.monoids)
         state = replace(state, time=replace(state.time, slices=slices))
         missing: set[str] = set()

@@ -29,6 +29,7 @@ from slicewise.slicing.time.slice_manager import SliceManager, TimeState
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.time.window_manager import Sessions
+from slicewise.slicing.user_code import with_lifted
 from slicewise.times import INFINITY
 
 __all__ = ["Engine", "Lateness", "State"]
@@ -111,7 +112,7 @@ class Engine:
 
     def __init__(self, plan: Plan, state: State | None = None) -> None:
         self.plan = plan
-        state = State.empty(plan) if state is None else state
+        state = State.empty(plan) if state is None else _with_user_code(state, plan)
         self.time = SliceManager(plan, state.time)
         self.context_aware = [ContextAwareQueries(plan, queries) for queries in state.context_aware]
         # Where rows are put in order anyway, time slices get them from there, unless they keep rows of their own.
@@ -267,3 +268,12 @@ class Engine:
     def _check(self) -> None:
         """The invariants, for tests."""
         self.time._check(self.horizon)
+
+
+def _with_user_code(state: State, plan: Plan) -> State:
+    """The state with what user code makes of stored rows, which is not saved with them."""
+    time = state.time
+    if plan.recomputed:
+        time = replace(time, tuples=with_lifted(time.tuples, plan))
+    context_aware = tuple(replace(q, rows=with_lifted(q.rows, plan)) for q in state.context_aware)
+    return replace(state, time=time, context_aware=context_aware)

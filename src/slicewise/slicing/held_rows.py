@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.slicing.input import Batch
+from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.time.slices import Slices
 
-__all__ = ["HeldRows"]
+__all__ = ["HeldRows", "LateRow"]
+
+
+class LateRow(NamedTuple):
+    """A row for which no window was open any more."""
+
+    time: int
+    key: tuple[Any, ...]
+    row: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +66,12 @@ class HeldRows:
     def count(self) -> int:
         """How many rows there are."""
         return int(self.rows.sum())
+
+    def as_late(self, keys: KeyTable) -> Iterator[LateRow]:
+        """The rows as they are given back."""
+        rows = [] if self.batch is None else self.batch.rows()
+        for time, key, row in zip(self.first.tolist(), self.key.tolist(), rows, strict=True):
+            yield LateRow(time, keys.key(key), row)
 
     def to_data(self) -> list[Any]:
         """The rows as plain data."""

@@ -7,28 +7,30 @@ engine has no use for: late rows, counters, the buffer of rows that came one at 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, to_instant
-from slicewise.errors import DataError, QueryError
+from slicewise.columns import Column
+from slicewise.errors import DataError, QueryError, RefusedRowsError
 from slicewise.plan.plan import ARRIVAL, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
 from slicewise.slicing.adapting import StateLayout, adapted_state
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.held_rows import HeldRows
+from slicewise.slicing.held_rows import HeldRows, LateRow
 from slicewise.slicing.input import Batch, check_time, conform, parse_types, read_batch, watermark_limit
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.outbox import Outbox
 from slicewise.slicing.restoring import continue_from
 from slicewise.slicing.row_buffer import RowBuffer
 from slicewise.slicing.snapshots import BoundState, Counters, OperatorState, counting, describe, retire
-from slicewise.slicing.time.slices import Slices
-from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.stats import Stats
 from slicewise.slicing.time.window_manager import Sessions
+from slicewise.slicing.user_code import row_label, show_rows, take_window_failure
 from slicewise.times import INFINITY
 from slicewise.windows import Window
 from slicewise.workload import Workload
@@ -36,31 +38,6 @@ from slicewise.workload import Workload
 __all__ = ["LateRow", "Operator", "Stats"]
 
 NOTHING = Results()
-
-
-class LateRow(NamedTuple):
-    """A row for which no window was open any more."""
-
-    time: int
-    key: tuple[Any, ...]
-    row: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Stats:
-    """What an operator holds and has done.
-
-    ``bytes`` are those of arrays: slices, and stored tuples where there are any.
-    """
-
-    keys: int
-    slices: int
-    tuples: int
-    bytes: int
-    rows: int
-    results: int
-    late_rows: int
-    watermark: int | None
 
 
 class Operator:
@@ -105,7 +82,7 @@ class Operator:
         self._waiting: list[HeldRows] = []
         self._late: list[HeldRows] = []
         self._closed = False
-        self._buffer = RowBuffer(workload, ordered, self._flush, self._next_due)
+        self._buffer = RowBuffer(workload, ordered, self._emptied, self._next_due)
         # The buffer's own function, so that a row costs a single call.
         self.process = self._buffer.process  # type: ignore[method-assign]
         self._forget_everything()
@@ -136,10 +113,10 @@ class Operator:
         """Take many rows at once: a mapping of arrays, an Arrow table or a pandas DataFrame."""
         self._check_open()
         batch = read_batch(columns, self.workload, self._types)
-        results = self._flush()
+        self._flush()
         if len(batch):
-            results = results + self._take(batch)
-        return results
+            self._take(batch)
+        return self._outbox.released()
 
     def drive(self, batches: Iterable[Any]) -> Iterator[Results]:
         """Take batches, moving the watermark behind each: the latest event time seen less the workload's ``watermark``.
@@ -167,45 +144,38 @@ class Operator:
             raise DataError(
                 f"the watermark must not go back; it stands at {self._watermark} and was given as {at}; keep the larger"
             )
-        return self._flush() + self._step(at)
+        self._flush_all()
+        self._step(at)
+        return self._outbox.released()
 
     def close(self) -> Results:
         """The end of the stream: every window that holds rows is reported. Nothing can be processed afterwards."""
         self._check_open()
-        results = self._flush() + self._step(INFINITY)
+        self._flush_all()
+        self._step(INFINITY)
+        results = self._outbox.released()
         self._closed = True
         self._buffer.look_closer()
         return results
 
     def late(self) -> list[LateRow]:
         """The rows that came too late for every window of theirs, since this was last asked."""
-        self._flush()
-        rows = [row for held in self._late for row in _late_rows(held, self._keys)]
+        self._flush_all()
+        late = [row for held in self._late for row in held.as_late(self._keys)]
         self._late = []
-        return rows
+        return late
 
     def stats(self) -> Stats:
         """Counts of what the operator holds and has done."""
-        self._flush()
+        self._flush_all()
         watermark = None if abs(self._watermark) >= INFINITY else self._watermark
         if self._engine is None:
             return Stats(0, 0, 0, 0, 0, 0, 0, watermark)
-        state = self._engine.settled()
-        held: list[Slices | Tuples] = [*state.slices, *state.rows]
-        return Stats(
-            keys=len(np.unique(np.concatenate([part.key for part in held]))),
-            slices=sum(map(len, state.slices)),
-            tuples=sum(map(len, state.rows)),
-            bytes=sum(part.nbytes for part in held),
-            rows=self._rows,
-            results=self._results,
-            late_rows=self._late_rows,
-            watermark=watermark,
-        )
+        return Stats.of(self._engine.settled(), self._counters, watermark)
 
     def slices(self) -> pa.Table:
         """The slices as they stand: key columns, start and end (the edges around it), first, last and rows."""
-        self._flush()
+        self._flush_all()
         if self._engine is None:
             return pa.table({})
         engine = self._engine
@@ -257,7 +227,7 @@ class Operator:
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data, with a format version and what the workload is; for :meth:`restore`."""
         self._check_open()
-        self._flush()
+        self._flush_all()
         return self._saved().to_data()
 
     def restore(self, snapshot: Mapping[str, Any]) -> Operator:
@@ -282,8 +252,7 @@ class Operator:
         self._keys = KeyTable([])
         self._watermark = -INFINITY
         self._waiting, self._late = [], []
-        #: Results of rows beside one that was refused; they come out with the next ones.
-        self._held = NOTHING
+        self._outbox = Outbox()
         self._rows = self._results = self._late_rows = 0
         #: Names of queries that counted rows and are gone.
         self._retired: frozenset[str] = frozenset()
@@ -311,40 +280,71 @@ class Operator:
             raise DataError(f"`watermark` must be an event time; got {at}")
         return at
 
-    def _flush(self) -> Results:
+    def _emptied(self) -> Results:
+        """Empty the buffer, because it is full or because a row ends windows."""
+        self._flush()
+        return self._outbox.released()
+
+    def _flush_all(self) -> None:
+        """Hand buffered rows to the engine, and raise what is wrong with them."""
+        self._flush()
+        self._outbox.raise_errors()
+
+    def _flush(self) -> None:
         """Hand buffered rows to the engine."""
-        held, self._held = self._held, NOTHING
         if not len(self._buffer):
-            return held
+            return
         batch = self._buffer.batch(self._types)
         self._bound(batch)
         self._buffer.clear(int(batch.times.max()))
         try:
-            return held + self._take(batch)
+            self._insert(batch)
         except Exception:
-            self._held = held
             self._take_one_by_one(batch)
-            held, self._held = self._held, NOTHING
-            return held
+        else:
+            self._follow_rows()
 
     def _take_one_by_one(self, batch: Batch) -> None:
         """Let in all rows but those that cannot be; the first of them is named in the error."""
         refused: list[tuple[int, Exception]] = []
         for i in range(len(batch)):
             try:
-                self._held = self._held + self._take(batch.pick(np.array([i])))
+                self._insert(batch.pick(np.array([i])))
             except Exception as error:
                 refused.append((int(batch.times[i]), error))
+            else:
+                self._follow_rows()
         if refused:
             time, reason = refused[0]
             raise DataError(f"the row at time {time} cannot be taken, and was left out: {reason}") from reason
 
-    def _take(self, batch: Batch) -> Results:
+    def _take(self, batch: Batch) -> None:
         """Let checked rows in."""
+        self._insert(batch)
+        self._follow_rows()
+
+    def _insert(self, batch: Batch) -> None:
+        """Let checked rows in, without those that user code fails on; all of the others or none."""
         engine = self._bound(batch)
         if self.ordered:
             self._check_order(batch.times, engine.latest)
         columns = {n: conform(c, self._types[n], n) for n, c in batch.columns.items()}
+        shown = show_rows(engine.plan, columns, batch.times)
+        columns = shown.columns
+        refusal = None
+        if shown.failures:
+            refusal = shown.error(partial(row_label, batch, engine.plan.schema))
+            kept = shown.kept(len(batch))
+            batch, columns = batch.pick(kept), {n: c.take(kept) for n, c in columns.items()}
+        if len(batch):
+            self._insert_shown(engine, batch, columns)
+        if refusal is not None:
+            self._outbox.refuse(refusal)
+        self._buffer.latest = engine.latest
+        self._buffer.look_closer()
+
+    def _insert_shown(self, engine: Engine, batch: Batch, columns: Mapping[str, Column]) -> None:
+        """Let rows in that nothing is wrong with."""
         key = self._keys.encode(batch.keys, len(batch))
         times = batch.times
         verdict = engine.judge(times)
@@ -359,9 +359,15 @@ class Operator:
         if len(verdict.waiting):
             self._waiting.append(HeldRows.of_batch(batch, key, verdict.waiting))
         self._rows += len(batch)
-        self._buffer.latest = engine.latest
-        self._buffer.look_closer()
-        return self._step(engine.latest) if self.ordered else NOTHING
+
+    def _follow_rows(self) -> None:
+        """Where every row is its own watermark, report what the rows that are in have ended."""
+        if not self.ordered or self._engine is None or self._engine.latest <= -INFINITY:
+            return
+        try:
+            self._step(self._engine.latest)
+        except RefusedRowsError as error:
+            self._outbox.refuse(error)  # the rows are in, and what is wrong with them is raised with what else is
 
     def _check_order(self, times: np.ndarray, latest: int) -> None:
         back = np.flatnonzero(times[1:] < times[:-1]) + 1 if times[0] >= latest else np.array([0])
@@ -406,17 +412,22 @@ class Operator:
         how = {"ordered": self.ordered, "store": self.store, "max_slice": self.max_slice, "ties": self.ties}
         return plan_for(workload, types, time_type=time_type, **how)  # type: ignore[arg-type]
 
-    def _step(self, watermark: int) -> Results:
+    def _step(self, watermark: int) -> None:
         if self._engine is None:
             self._watermark = watermark
-            return NOTHING
-        results, sessions = self._engine.advance(watermark, self._keys)
+            return
+        engine = self._engine
+        take_window_failure(engine.plan)  # of a step that was not finished
+        results, sessions = engine.advance(watermark, self._keys)
         if self._waiting:
             self._judge_waiting(sessions)
         self._watermark = watermark
         self._results += len(results)
+        self._outbox.add(results)
+        failure = take_window_failure(engine.plan)
+        if failure is not None:
+            self._outbox.refuse(failure)
         self._forget_silent_keys()
-        return results
 
     def _judge_waiting(self, sessions: list[Sessions]) -> None:
         """Old rows counted if they turned out to lie in a session that is still open; else they are late."""
@@ -448,9 +459,13 @@ class Operator:
             self._keys, numbers = self._keys.without_unused(used)
             self._engine.renumber_keys(numbers)
 
+    @property
+    def _counters(self) -> Counters:
+        return Counters(self._rows, self._results, self._late_rows)
+
     def _saved(self) -> OperatorState:
         """Everything that the operator knows."""
-        counters = Counters(self._rows, self._results, self._late_rows)
+        counters = self._counters
         description = describe(self.workload, self.ordered)
         if self._engine is None:
             return OperatorState(description, self._watermark, counters)
@@ -489,7 +504,7 @@ class Operator:
 
     def _adapt(self, workload: Workload) -> None:
         """Run another workload from here on: the same one with queries added or removed."""
-        self._flush()
+        self._flush_all()
         retired = self._retired
         if self._engine is not None:
             going_on = {q.name for q in workload.queries if q in self.workload.queries}
@@ -507,9 +522,3 @@ class Operator:
         self.workload = self._buffer.workload = workload
         self._retired = retired
         self._buffer.look_closer()
-
-
-def _late_rows(held: HeldRows, keys: KeyTable) -> Iterator[LateRow]:
-    rows = [] if held.batch is None else held.batch.rows()
-    for time, key, row in zip(held.first.tolist(), held.key.tolist(), rows, strict=True):
-        yield LateRow(time, keys.values[key] if keys.types else (), row)

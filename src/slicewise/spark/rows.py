@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.errors import OverflowInWindowError
+from slicewise.errors import OverflowInWindowError, UserCodeError, UserCodeInWindowError
 from slicewise.plan.plan import SORTED
-from slicewise.results import Results, WindowLabel
+from slicewise.results import Results, RowLabel, WindowLabel
 from slicewise.slicing.operator import Operator
 from slicewise.spark.composing import normal_form, number_keys, sent, tables_of
 from slicewise.spark.output import Output
@@ -55,6 +55,11 @@ class RowRunner:
             yield from going.finish()
         except OverflowInWindowError as error:
             raise OverflowInWindowError(error.reason, going.label(error.label)) from None
+        except UserCodeInWindowError as error:
+            raise UserCodeInWindowError(error.reason, going.label(error.label), stopped=True) from None
+        except UserCodeError as error:
+            place = going.row_label(error.place)
+            raise UserCodeError(error.code, error.failure, error.rows, place, left_out=False) from None
 
     def operator(self) -> Operator:
         """A fresh operator of the workload."""
@@ -104,11 +109,18 @@ class _Going:
 
     def label(self, inside: WindowLabel) -> WindowLabel:
         """Whose a window is, in the user's keys and times."""
-        schema = self.runner.output.schema
-        number = inside.key[KEY]
-        key = {name: column[number].as_py() for name, column in zip(schema.key_names, self.keys, strict=True)}
-        time_type = None if inside.time_type is None else schema.time_type
-        return dataclasses.replace(inside, key=key, time_type=time_type)
+        time_type = None if inside.time_type is None else self.runner.output.schema.time_type
+        return dataclasses.replace(inside, key=self._key(inside.key[KEY]), time_type=time_type)
+
+    def row_label(self, inside: RowLabel) -> RowLabel:
+        """Which row it is, in the user's keys and times."""
+        return dataclasses.replace(
+            inside, key=self._key(inside.key[KEY]), time_type=self.runner.output.schema.time_type
+        )
+
+    def _key(self, number: int) -> dict[str, Any]:
+        names = self.runner.output.schema.key_names
+        return {name: column[number].as_py() for name, column in zip(names, self.keys, strict=True)}
 
     def _begin(self, keys: list[pa.Array]) -> None:
         self.operator, self.keys = self.runner.operator(), [normal_form(key) for key in keys]

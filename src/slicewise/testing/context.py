@@ -24,7 +24,7 @@ from slicewise.errors import DataError
 from slicewise.results import Result
 from slicewise.testing import context_windows, user_code
 from slicewise.testing.context_windows import WindowRange
-from slicewise.testing.oracle_rows import Key, RefusedRowError, Row, column_of, results_of
+from slicewise.testing.oracle_rows import ON_ROWS, FailedWindowError, Key, RefusedRowError, Row, column_of, results_of
 
 __all__ = ["ContextQuery", "definition_of", "is_context_aware"]
 
@@ -69,14 +69,18 @@ class ContextQuery:
     """One context-aware query: its rows, its windows and their last reports, for every key.
 
     :meth:`judge` finds the rows that the query must refuse and changes nothing else, so that a failed step can be
-    tried again; :meth:`take` and :meth:`report` then finish the step.
+    tried again; :meth:`take` and :meth:`report` then finish the step. It stops at a row that other queries must leave
+    out too, before anything else happens; ``is_judged`` says whether it came to the end.
     """
 
-    def __init__(self, query: Any, by_value: Collection[Any] = ()) -> None:
+    is_judged = False
+
+    def __init__(self, query: Any, by_value: Collection[Any], failures: list[FailedWindowError]) -> None:
         definition = definition_of(query.window)
         assert definition is not None
         self.query = query
         self._by_value = by_value
+        self._failures = failures
         self._define = definition
         self._measures = [m.column for m in query.window.measures if m.column is not None]
         self._rows: dict[Key, list[Row]] = {}
@@ -95,7 +99,7 @@ class ContextQuery:
         for row in epoch:
             if row.time >= horizon:
                 new.setdefault(row.key, []).append(row)
-        self._judged = {}
+        self._judged, self.is_judged = {}, False
         for key, rows in new.items():
             while key not in self._judged:
                 try:
@@ -104,7 +108,14 @@ class ContextQuery:
                 except RefusedRowError as error:
                     errors.append(error)
                     self._left_out.add(error.row)
+                    if error.out_of == ON_ROWS:
+                        return errors
+        self.is_judged = True
         return errors
+
+    def leave_out(self, row: Row) -> None:
+        """Take a row out for good, whenever it came."""
+        self._left_out.add(row)
 
     def take(self) -> set[Row]:
         """Take in the rows that were judged; returns those that count."""
@@ -133,7 +144,9 @@ class ContextQuery:
             assert before is None or before.decided >= horizon, "a window has changed that was final"
             change = "insert" if before is None else "update"
             now[identity] = Reported(revision + 1, held, decided)
-            yield self._result(key, identity, change, revision + 1, results_of(self.query, held, self._by_value))
+            window = f"key {key}, window {identity[:2]}"
+            values = results_of(self.query, held, self._by_value, window, self._failures)
+            yield self._result(key, identity, change, revision + 1, values)
         self._reported[key] = now
 
     def _result(self, key: Key, identity: Identity, change: str, revision: int, values: dict[str, Any]) -> Result:

@@ -35,7 +35,7 @@ import pyarrow as pa
 from slicewise.amounts import ROWS, Amount
 from slicewise.columns import Column
 from slicewise.errors import DataError
-from slicewise.testing.oracle_rows import RefusedRowError, Row, column_of
+from slicewise.testing.oracle_rows import ANYWHERE, OF_QUERY, RefusedRowError, Row, column_of
 from slicewise.testing.ticks import ticks_over, windows_with
 
 __all__ = ["Tick", "WindowRange", "counts", "frames", "looking_back", "multi_measure", "punctuated", "units"]
@@ -177,6 +177,16 @@ def measured(rows: Sequence[Row], column: str | None) -> list[Any]:
     return [row.time if column is None else row.values[column] for row in rows]
 
 
+def check_condition(query: Any, row: Row) -> None:
+    """Refuse a row on which the user's function raises that says which rows start windows or belong to frames."""
+    if getattr(query.window, "rule", None) is None or isinstance(query.window.rule.predicate, str):
+        return
+    try:
+        _mask(query, [row])
+    except DataError as error:
+        raise _refused(query, row, error, ANYWHERE) from error
+
+
 def meeting(query: Any, rows: Sequence[Row]) -> list[bool]:
     """Which rows meet the condition of a window."""
     try:
@@ -186,8 +196,12 @@ def meeting(query: Any, rows: Sequence[Row]) -> list[bool]:
             try:
                 _mask(query, [row])
             except DataError as error:
-                raise RefusedRowError(row, query.name, str(error).removeprefix(f"query {query.name!r}: ")) from error
+                raise _refused(query, row, error) from error
         raise
+
+
+def _refused(query: Any, row: Row, error: DataError, out_of: str = OF_QUERY) -> RefusedRowError:
+    return RefusedRowError(row, query.name, str(error).removeprefix(f"query {query.name!r}: "), out_of)
 
 
 def _mask(query: Any, rows: Sequence[Row]) -> list[bool]:

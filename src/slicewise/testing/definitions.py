@@ -18,7 +18,7 @@ import numpy as np
 
 from slicewise.errors import DataError, did_you_mean
 
-__all__ = ["DEFINITIONS", "order_of", "value_of"]
+__all__ = ["DEFINITIONS", "is_defined", "lifted", "order_of", "value_of"]
 
 Values = list[Any]
 
@@ -56,10 +56,21 @@ def value_of(aggregate: Any, rows: Sequence[Mapping[str, Any]], times: Sequence[
     2
     """
     columns = [[_value(row, name) for row in rows] for name in aggregate.columns]
-    definition = DEFINITIONS.get(type(aggregate).name) if _is_built_in(aggregate) else None
-    if definition is not None:
-        return definition(aggregate, columns, list(times))
+    if is_defined(aggregate):
+        return DEFINITIONS[type(aggregate).name](aggregate, columns, list(times))
     return _left_fold(aggregate, columns, len(rows))
+
+
+def is_defined(aggregate: Any) -> bool:
+    """Whether there is a definition of an aggregate here; of the user's own there is none but their functions."""
+    # By its class: a user's subclass or `sw.aggregate(...)` may well be called "sum", and mean something else by it.
+    return type(aggregate).__module__.startswith("slicewise.aggregates.") and type(aggregate).name in DEFINITIONS
+
+
+def lifted(aggregate: Any, row: Mapping[str, Any]) -> Any:
+    """What ``lift`` of a user's aggregate makes of one row; its identity where that has a null it skips."""
+    values = [_value(row, name) for name in aggregate.columns]
+    return aggregate.identity if aggregate.skips_nulls and None in values else aggregate.lift(*values)
 
 
 def order_of(value: Any) -> tuple[Any, ...]:
@@ -75,11 +86,6 @@ def order_of(value: Any) -> tuple[Any, ...]:
     if isinstance(value, (list, tuple)):
         return (1, tuple(order_of(v) for v in value))
     return (2,) if value != value else (1, value)
-
-
-def _is_built_in(aggregate: Any) -> bool:
-    # By its class: a user's subclass or `sw.aggregate(...)` may well be called "sum", and mean something else by it.
-    return type(aggregate).__module__.startswith("slicewise.aggregates.")
 
 
 def _value(row: Mapping[str, Any], name: str) -> Any:

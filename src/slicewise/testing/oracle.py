@@ -20,8 +20,20 @@ from typing import Any
 from slicewise.errors import DataError, QueryError
 from slicewise.results import Result
 from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
-from slicewise.testing.definitions import order_of
-from slicewise.testing.oracle_rows import Key, Row, as_key, column_of, results_of, whole
+from slicewise.testing.context_windows import check_condition
+from slicewise.testing.definitions import is_defined, lifted, order_of
+from slicewise.testing.oracle_rows import (
+    ANYWHERE,
+    ON_ROWS,
+    FailedWindowError,
+    Key,
+    RefusedRowError,
+    Row,
+    as_key,
+    column_of,
+    results_of,
+    whole,
+)
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
 
 __all__ = ["Oracle", "fold"]
@@ -93,9 +105,11 @@ class Oracle:
     Notes
     -----
     The oracle knows every kind of window. A row counts in a context-aware query if it is not before the horizon, the
-    watermark minus the lateness, when it is judged. A row that a query must refuse (a measure that goes backwards, user
-    code that fails on it) is left out of that query, and :meth:`advance` raises an error before anything else has
-    changed: call it again to continue.
+    watermark minus the lateness, when it is judged. A row on which a user's function raises that looks at single rows
+    (a condition, ``lift`` of an aggregate) counts nowhere. A row whose measure goes backwards is left out of the
+    windows on it, one that a user's window fails on out of all windows on rows. :meth:`advance` raises an error before
+    anything else has changed: call it again to continue. A window over which a user's aggregate raises has a null for a
+    value, and an error names it; the results of that step come with the next call.
 
     Runtime complexity: :meth:`advance` is O(open windows x rows of a window). For tests, not for production.
 
@@ -141,8 +155,13 @@ class Oracle:
         self._late: list[Row] = []
         self._arrivals = 0
         self._answers: dict[tuple[int, Key], _Answers] = {}
+        self._failures: list[FailedWindowError] = []
+        self._held: list[Result] = []
+        self._refused: list[RefusedRowError] = []
         self._contexts = {
-            i: ContextQuery(q, self._by_value) for i, q in enumerate(self._queries) if is_context_aware(q.window)
+            i: ContextQuery(q, self._by_value, self._failures)
+            for i, q in enumerate(self._queries)
+            if is_context_aware(q.window)
         }
 
     def process(self, time: int, row: Mapping[str, Any], key: Any = ()) -> None:
@@ -161,9 +180,28 @@ class Oracle:
             raise DataError("the oracle is closed, it takes no more rows; make a new one for another stream")
         time = whole(time, "an event time")
         ties = tuple(order_of(column_of(row, name, "puts rows of equal time in order")) for name in self._order)
-        place = (time, ties, self._arrivals)
+        taken = Row(time, row, as_key(key), (time, ties, self._arrivals))
         self._arrivals += 1
-        self._epoch.append(Row(time, row, as_key(key), place))
+        try:
+            self._show(taken)
+        except RefusedRowError as error:
+            self._refused.append(error)
+        else:
+            self._epoch.append(taken)
+
+    def _show(self, row: Row) -> None:
+        """Refuse a row on which a function of the user's raises that says something of single rows."""
+        for query in self._queries:
+            for aggregate in query.aggregates.values():
+                try:
+                    if not is_defined(aggregate):
+                        lifted(aggregate, row.values)
+                except DataError:
+                    pass  # a column is missing, which is said where it is looked for
+                except Exception as error:
+                    what = f"`lift` of {aggregate!r} raised {error!r}"
+                    raise RefusedRowError(row, query.name, what, ANYWHERE) from error
+            check_condition(query, row)
 
     def process_batch(self, rows: Iterable[tuple[int, Mapping[str, Any], Any]]) -> None:
         """Take several rows.
@@ -214,6 +252,18 @@ class Oracle:
         self._closed = True
         return results
 
+    def _held_and(self, results: list[Result]) -> list[Result]:
+        """All results that were not handed out yet; they wait while there are windows to be named in an error."""
+        self._held += results
+        if self._failures:
+            first, others = self._failures[0], len(self._failures) - 1
+            self._failures.clear()
+            if others:
+                first.add_note(f"{others} more windows failed")
+            raise first
+        results, self._held = self._held, []
+        return results
+
     def late(self) -> list[tuple[int, Mapping[str, Any], Key]]:
         """The rows that arrived after the last of their windows was closed, since the last call.
 
@@ -229,7 +279,8 @@ class Oracle:
 
     def _advance(self, watermark: float) -> list[Result]:
         before, epoch = self._watermark, self._epoch
-        errors = [e for context in self._contexts.values() for e in context.judge(epoch, before - self._lateness)]
+        errors = self._refused or self._refusals(epoch, before - self._lateness)
+        self._refused = []
         if errors:
             if len(errors) > 1:
                 errors[0].add_note(f"{len(errors) - 1} more records were left out")
@@ -244,7 +295,22 @@ class Oracle:
             for key in self._rows
             for result in self._report(i, query, key, before, set(epoch))
         ]
-        return sorted(results, key=lambda r: ("retract", "update", "insert").index(r.change))
+        return self._held_and(sorted(results, key=lambda r: ("retract", "update", "insert").index(r.change)))
+
+    def _refusals(self, epoch: list[Row], horizon: float) -> list[RefusedRowError]:
+        """Look at rows until no query refuses one any more; what a user's window fails on, all windows on rows do."""
+        errors: list[RefusedRowError] = []
+        again = True
+        while again:
+            again = False
+            for context in self._contexts.values():
+                errors += context.judge(epoch, horizon)
+                if errors and errors[-1].out_of == ON_ROWS and not context.is_judged:
+                    for other in self._contexts.values():
+                        other.leave_out(errors[-1].row)
+                    again = True
+                    break
+        return errors
 
     def _keep(self, epoch: list[Row], before: float) -> None:
         for row in epoch:
@@ -333,7 +399,9 @@ class Oracle:
         revision = 0 if previous is None else previous + 1
         answers.revisions[window] = revision
         change = "insert" if previous is None else "update"
-        return Result(key, query.name, *window, change, revision, results_of(query, rows, self._by_value))
+        label = f"key {key}, window {window}"
+        values = results_of(query, rows, self._by_value, label, self._failures)
+        return Result(key, query.name, *window, change, revision, values)
 
     def _rows_in(self, query: Any, key: Key, window: Window) -> list[Row]:
         """The rows between start and end that arrived while the window was open."""

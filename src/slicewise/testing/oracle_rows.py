@@ -7,10 +7,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slicewise.errors import DataError, did_you_mean
-from slicewise.testing.definitions import order_of, value_of
+from slicewise.errors import AggregateError, DataError, did_you_mean
+from slicewise.testing.definitions import is_defined, order_of, value_of
 
-__all__ = ["Key", "RefusedRowError", "Row", "as_key", "column_of", "results_of", "whole"]
+__all__ = [
+    "ANYWHERE",
+    "OF_QUERY",
+    "ON_ROWS",
+    "FailedWindowError",
+    "Key",
+    "RefusedRowError",
+    "Row",
+    "as_key",
+    "column_of",
+    "results_of",
+    "whole",
+]
 
 Key = tuple[Any, ...]
 
@@ -26,22 +38,43 @@ class Row:
     judged_at: float | None = None
 
 
+#: What a refused row counts in no more: the windows of the query, all windows on rows, all windows.
+OF_QUERY, ON_ROWS, ANYWHERE = "of the query", "of all windows on rows", "altogether"
+
+
 class RefusedRowError(DataError):
-    """A row that a query cannot take in; it is left out of that query, and the rest stays."""
+    """A row that a query cannot take in; it is left ``out_of`` that query, or of more, and the rest stays."""
 
-    def __init__(self, row: Row, query: str, what: str) -> None:
-        super().__init__(f"query {query!r}, the record at time {row.time}: {what}; it is left out of the query")
+    def __init__(self, row: Row, query: str, what: str, out_of: str = OF_QUERY) -> None:
+        super().__init__(f"query {query!r}, the record at time {row.time}: {what}; it is left out {out_of}")
         self.row = row
+        self.out_of = out_of
 
 
-def results_of(query: Any, rows: Sequence[Row], by_value: Collection[Any] = ()) -> dict[str, Any]:
-    """The values of a query's aggregates over some rows; those in ``by_value`` get rows of equal time by value."""
-    ordinary = [(name, a) for name, a in query.aggregates.items() if a not in by_value]
-    picked = [(name, a) for name, a in query.aggregates.items() if a in by_value]
-    values = aggregated(ordinary, rows)
-    for name, aggregate in picked:
-        values |= aggregated([(name, aggregate)], in_value_order(aggregate, rows))
-    return {name: values[name] for name in query.aggregates}
+class FailedWindowError(AggregateError):
+    """A window over which a user's aggregate raised; its value is null."""
+
+
+def results_of(
+    query: Any, rows: Sequence[Row], by_value: Collection[Any], window: str, failures: list[FailedWindowError]
+) -> dict[str, Any]:
+    """The values of a query's aggregates over the rows of a window; to those ``by_value``, ties come by value.
+
+    Where a user's function raises, the value is None, and an error that names the window is added to ``failures``.
+    """
+    values: dict[str, Any] = {}
+    for name, aggregate in query.aggregates.items():
+        ordered = in_value_order(aggregate, rows) if aggregate in by_value else rows
+        try:
+            values |= aggregated([(name, aggregate)], ordered)
+        except DataError:
+            raise
+        except Exception as error:
+            if is_defined(aggregate):
+                raise
+            values[name] = None
+            failures.append(FailedWindowError(f"query {query.name!r}, {window}: {aggregate!r} raised {error!r}"))
+    return values
 
 
 def in_value_order(aggregate: Any, rows: Sequence[Row]) -> list[Row]:

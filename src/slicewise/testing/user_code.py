@@ -14,7 +14,7 @@ import numpy as np
 
 from slicewise.errors import DataError
 from slicewise.testing.context_windows import WindowRange, looking_back
-from slicewise.testing.oracle_rows import RefusedRowError, Row, aggregated, column_of
+from slicewise.testing.oracle_rows import ON_ROWS, RefusedRowError, Row, aggregated, column_of
 from slicewise.windows import Evict
 
 __all__ = ["deterministic", "non_deterministic", "policy"]
@@ -64,9 +64,9 @@ def policy(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     window = query.window
     front, fronts = 0, []
     for i, row in enumerate(rows):
-        total = aggregated(window.watch, rows[front : i + 1])
+        total = _watched(query, row, rows[front : i + 1])
         high = front + 1
-        while high <= i + 1 and _evicts(query, row, total, aggregated(window.watch, rows[front:high])):
+        while high <= i + 1 and _evicts(query, row, total, _watched(query, row, rows[front:high])):
             high += 1
         front = high - 1
         fronts.append(front)
@@ -119,6 +119,16 @@ def _eviction(query: Any, row: Row, returned: Any) -> tuple[int, bool]:
     return int(returned.n), bool(returned.trigger)
 
 
+def _watched(query: Any, row: Row, rows: Sequence[Row]) -> dict[str, Any]:
+    """What a policy sees of some rows, of which ``row`` has just come."""
+    try:
+        return aggregated(query.window.watch, rows)
+    except DataError:
+        raise
+    except Exception as error:
+        raise _refuse(query, row, f"raised {error!r}") from error
+
+
 def _evicts(query: Any, row: Row, total: dict[str, Any], oldest: dict[str, Any]) -> bool:
     try:
         verdict = query.window.evict(total, oldest)
@@ -130,4 +140,4 @@ def _evicts(query: Any, row: Row, total: dict[str, Any], oldest: dict[str, Any])
 
 
 def _refuse(query: Any, row: Row, what: str) -> RefusedRowError:
-    return RefusedRowError(row, query.name, f"{query.window!r} {what}")
+    return RefusedRowError(row, query.name, f"{query.window!r} {what}", ON_ROWS)

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.multi import check_watched
 from slicewise.amounts import ROWS, TIME, Amount, Measure, to_amount
 from slicewise.errors import QueryError
 from slicewise.windows.kinds import Context, Window
@@ -99,6 +102,10 @@ class Policy(Window):
         watched = (column for _, aggregate in self.watch for column in aggregate.columns)
         return tuple(dict.fromkeys([*super().reads, *watched]))
 
+    def check_types(self, types: Mapping[str, pa.DataType]) -> None:
+        for _, aggregate in self.watch:
+            aggregate.bind(*(types[column] for column in aggregate.columns))
+
     def __repr__(self) -> str:
         return f"policy({format_code(self.evict)}, every={format_amount(self.every)})"
 
@@ -182,10 +189,5 @@ def policy(
     """
     if not callable(evict):
         raise QueryError(f"`evict` must be a function evict(total, oldest) -> bool; got {evict!r}", parameter="evict")
-    if watch is not None and not isinstance(watch, Mapping):
-        raise QueryError(f"`watch` must map names to aggregates; got {watch!r}", parameter="watch")
-    watched = tuple((watch or {}).items())
-    for name, aggregate in watched:
-        if not isinstance(aggregate, Aggregate):
-            raise QueryError(f"`watch` must map names to aggregates; got {aggregate!r} for {name!r}", parameter="watch")
+    watched = () if watch is None else check_watched(watch)
     return Policy(evict, watched, EVERY_ROW if every is None else to_amount(every, name="every"))

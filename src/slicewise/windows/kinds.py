@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
+import pyarrow as pa
+
 from slicewise.amounts import ROWS, TIME, Amount, Measure
 from slicewise.windows.families import PeriodicFamily, Progression
 from slicewise.windows.parameters import in_time_unit
@@ -135,6 +137,9 @@ class Window:
     def time_measure(self) -> Measure | None:
         """What its lengths of event time are counted in; None if it has none."""
         return next((m for m in self.measures if m.is_event_time), None) if self.has_lengths else None
+
+    def check_types(self, types: Mapping[str, pa.DataType]) -> None:
+        """Refuse columns whose types it cannot work on."""
 
     @property
     def discretiser_key(self) -> Hashable:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.guarded import Failure
 from slicewise.amounts import INTEGER, TIME, Amount, Measure
 from slicewise.errors import QueryError, did_you_mean
 from slicewise.options import RunOptions
@@ -297,7 +298,7 @@ class Workload:
     @functools.cached_property
     def trusted(self) -> frozenset[type]:
         """The classes of which objects in state may be made anew."""
-        classes = set(self.trust)
+        classes = {*self.trust, Failure}
         for query in self.queries:
             for aggregate in query.aggregates.values():
                 classes |= classes_in(aggregate.identity)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, take_parts
+from slicewise.aggregates.guarded import GuardedMonoid
 from slicewise.columns import Column
-from slicewise.errors import OverflowInWindowError
+from slicewise.errors import OverflowInWindowError, UserCodeInWindowError
 from slicewise.plan.plan import Plan
 from slicewise.results import OPEN_END, WindowLabel
 from slicewise.slicing.keys import KeyTable
@@ -44,6 +45,8 @@ class Asked:
     def lower(self, monoid: int, parts: Parts) -> Column:
         """The results of one of the plan's aggregates over these windows, from their partials."""
         bound = self.plan.monoids[monoid]
+        if isinstance(bound, GuardedMonoid):
+            return self._lower_user_code(bound, parts)
         try:
             return bound.lower(parts)
         except OverflowInWindowError:
@@ -53,6 +56,16 @@ class Asked:
             except OverflowInWindowError as error:
                 raise OverflowInWindowError(error.reason, self.label(at)) from None
             raise
+
+    def _lower_user_code(self, bound: GuardedMonoid, parts: Parts) -> Column:
+        """The results of an aggregate of the user's; those that failed are null, and noted."""
+        column, failures = bound.lower_each(parts)
+        if failures:
+            at, failure = next(iter(failures.items()))
+            if not bound.failed_windows:
+                bound.first_failure = UserCodeInWindowError(failure.text, self.label(at))
+            bound.failed_windows += len(failures)
+        return column
 
     def label(self, at: int) -> WindowLabel:
         """Whose the window at a place is."""

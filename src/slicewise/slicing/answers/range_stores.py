@@ -94,7 +94,12 @@ class PrefixStore(Store):
         self.running = concat_parts([monoid.identities(1), monoid.scan(parts)])
 
     def query(self, low: np.ndarray, high: np.ndarray) -> Parts:
-        return self.monoid.invert(take_parts(self.running, high), take_parts(self.running, low))
+        answers = self.monoid.invert(take_parts(self.running, high), take_parts(self.running, low))
+        failed = self.monoid.failed(answers)
+        if not len(failed):
+            return answers
+        # What could not be computed over all slices may well be over those of the range.
+        return put_parts(answers, failed, LazyStore(self.monoid, self.parts).query(low[failed], high[failed]))
 
 
 STORES: dict[str, type[Store]] = {"lazy": LazyStore, "eager": EagerStore, "prefix": PrefixStore}

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, take_parts
+from slicewise.bad_rows import MEASURE
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import expand_ranges, sorted_unique
@@ -34,9 +35,11 @@ from slicewise.slicing.rows.monotonic import fits_column, fitting, misfits
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL, OrderedRows
 from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.rows.shared_cuts import Ranges, SharedCuts
+from slicewise.slicing.shown_columns import shown_columns
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.user_code import with_key
 from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.times import INFINITY
 
@@ -95,7 +98,7 @@ class ContextAwareQueries:
     def counted(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> Tuples:
         """Those of some new rows that come in time to count, with what is to be known of them."""
         arrival = np.arange(self._arrived, self._arrived + len(times))
-        read = {name: columns[name] for name in self.plan.column_types}
+        read = {name: columns[name] for name in self.plan.column_types} | shown_columns(columns)
         oldest = max(horizon, self.state.since)
         if len(times) and times.min() < oldest:
             kept = np.flatnonzero(times >= oldest)
@@ -105,7 +108,7 @@ class ContextAwareQueries:
             # Rows wait for the next step, and the caller's arrays are not ours to keep.
             key, times, read = key.copy(), times.copy(), {name: _copy(column) for name, column in read.items()}
         for discretiser in self.discretisers:
-            if isinstance(discretiser, ConditionWindows):
+            if isinstance(discretiser, ConditionWindows) and discretiser.column not in read:
                 read[discretiser.column] = discretiser.mark(read, len(arrival))
             if discretiser.measures:
                 read[fits_column(discretiser.measures)] = fitting(read, discretiser.measures)
@@ -161,7 +164,7 @@ class ContextAwareQueries:
             found = self._discretise(view, step)
         except RefusedRowsError as error:
             self._leave_out(view.first_arrival(np.array(error.rows, np.int64)))
-            raise
+            raise with_key(error, view.key, answers.keys, self.plan.schema) from error.__cause__
         passed = None if handover is None else handover.ranges(view, step, self.state.handed_over)
         cuts = self._cut(view, found, passed, moved)
         handed_over = None
@@ -348,7 +351,7 @@ class ContextAwareQueries:
                 on = " and ".join(map(repr, measures))
                 refused += [(m.row, f"{m.what}; the row was left out of the windows on {on}") for m in wrong]
         if refused:
-            error = RefusedRowsError(refused[0][1], [row for row, _ in refused])
+            error = RefusedRowsError(refused[0][1], [row for row, _ in refused], reason=MEASURE)
             if len(refused) > 1:
                 error.add_note(f"{len(refused) - 1} more rows were left out")
             raise error

@@ -164,6 +164,7 @@ class CutUpdate:
                 out = put_parts(out, self.leaving.cut, monoid.invert(held, gone))
             else:
                 again[self.leaving.cut] = _holds(held, gone)
+                again[self.leaving.cut[monoid.failed(gone)]] = True
         came = self.entering.without(again)
         if len(came.cut):
             new = fold(number, came.rows, came.starts)
@@ -172,6 +173,7 @@ class CutUpdate:
                 both = monoid.combine(take_parts(out, came.cut[had]), take_parts(new, had))
                 out = put_parts(out, came.cut[had], both)
             out = put_parts(out, came.cut[~had], take_parts(new, ~had))
+        again[monoid.failed(out)] = True  # without the rows that have left, it may be possible
         for redone in (np.flatnonzero(again), self.tail + np.flatnonzero(self.covered[self.tail :])):
             if len(redone):
                 out = put_parts(out, redone, fold_ranges(number, self.low[redone], self.high[redone]))

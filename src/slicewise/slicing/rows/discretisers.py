@@ -191,13 +191,18 @@ class CountWindows(Discretiser):
         return np.maximum(-((self.n + self.offset - 1 - position) // self.m), 0)
 
 
+def condition_column(window: Punctuated | Frames) -> str:
+    """The column, beside the user's, that says which rows meet the condition of a window."""
+    return f"\0{window!r}"
+
+
 class ConditionWindows(Discretiser):
     """``punctuated`` and ``frames``: runs of rows told apart by a condition, which is a column of the rows."""
 
     def __init__(self, window: Punctuated | Frames) -> None:
         super().__init__([window])
         self.window = window
-        self.column = f"\0{window!r}"
+        self.column = condition_column(window)
         self.frames = isinstance(window, Frames)
         self.min_rows = window.min_rows if isinstance(window, Frames) else 1
 

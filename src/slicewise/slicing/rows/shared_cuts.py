@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from slicewise.aggregates.base import Parts, put_parts, take_parts
+from slicewise.columns import Column
 from slicewise.kernels import expand_ranges
 from slicewise.plan.plan import Plan
 from slicewise.slicing.answers.range_stores import STORES, Store
@@ -164,7 +165,7 @@ class SharedCuts:
         bound = self.plan.monoids[monoid]
         place = self._place(index)
         if not len(slices):
-            return bound.lift_fold(*self._rows(monoid, place), offset)
+            return bound.fold_rows(*self._rows(monoid, place), offset)
         place = np.arange(place.start, place.stop) if isinstance(place, slice) else place
         # Slices have their partials already: they are taken out from between the rows around them.
         mark = np.zeros(len(place) + 1, bool)
@@ -178,7 +179,7 @@ class SharedCuts:
         single = np.flatnonzero(~sliced)
         if len(single):
             row_starts = starts[~sliced[starts]]
-            rows = bound.lift_fold(*self._rows(monoid, place[single]), np.searchsorted(single, row_starts))
+            rows = bound.fold_rows(*self._rows(monoid, place[single]), np.searchsorted(single, row_starts))
             parts = put_parts(parts, number[row_starts], rows)
         known = take_parts(self.view.slices.parts[self._part_of[monoid]], self.view.slice_at(place[slices]))
         parts = put_parts(parts, number[slices], known)
@@ -191,9 +192,9 @@ class SharedCuts:
         inside, begins = expand_ranges(first[several], np.append(first[1:], len(starts))[several])
         return put_parts(out, several, bound.fold(take_parts(parts, inside), begins))
 
-    def _rows(self, monoid: int, place: Any) -> tuple[list[Any], np.ndarray]:
+    def _rows(self, monoid: int, place: Any) -> tuple[dict[str, Column], np.ndarray]:
         """The columns that an aggregate reads, and the event times, of single rows at places."""
         row = self.view.row_at(place)
         rows = self.view.rows
-        columns = [rows.columns[name].take(row) for name in self.plan.monoids[monoid].aggregate.columns]
+        columns = {name: rows.columns[name].take(row) for name in self.plan.monoids[monoid].reads}
         return columns, rows.time[row]

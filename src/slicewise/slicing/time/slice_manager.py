@@ -21,6 +21,7 @@ from slicewise.plan.plan import Plan
 from slicewise.results import INSERT, UPDATE, Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
 from slicewise.slicing.answers.reported import ReportedWindows
+from slicewise.slicing.shown_columns import shown_columns
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import ALL, PeriodicWindows
@@ -128,7 +129,8 @@ class SliceManager:
         slices = cut_stream(key, times, columns, self.edges, plan.monoids, plan.recomputed, **known)
         self._new_slices += slices
         if plan.recomputed:
-            self._new_rows.append(Tuples.new(key, times, {name: columns[name] for name in plan.tuple_types}))
+            stored = {name: columns[name] for name in plan.tuple_types} | shown_columns(columns)
+            self._new_rows.append(Tuples.new(key, times, stored))
 
     def insert_slices(self, slices: Slices) -> None:
         """Let in slices that were cut elsewhere, at the edges of this plan; in any order."""

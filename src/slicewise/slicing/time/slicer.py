@@ -88,9 +88,7 @@ def cut_rows(
     else:
         first, last = np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts)
     parts = tuple(
-        m.identities(len(starts))
-        if i in left_out
-        else m.lift_fold([columns[c] for c in m.aggregate.columns], times, starts)
+        m.identities(len(starts)) if i in left_out else m.fold_rows(columns, times, starts)
         for i, m in enumerate(monoids)
     )
     return Slices(key[starts], first, last, rows, rows, np.zeros(len(starts), np.int64), parts)

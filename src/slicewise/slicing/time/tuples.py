@@ -17,6 +17,7 @@ from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
 from slicewise.kernels import KeyTimeIndex, expand_ranges, order_by, segment_lengths, segment_starts
+from slicewise.slicing.shown_columns import is_lifted
 from slicewise.slicing.time.slices import Slices
 
 __all__ = ["Tuples"]
@@ -104,8 +105,8 @@ class Tuples:
 
     def fold(self, monoid: Monoid, rows: np.ndarray, starts: np.ndarray) -> Parts:
         """Partials computed anew from rows, one for each run of them."""
-        columns = [self.columns[name].take(rows) for name in monoid.aggregate.columns]
-        return monoid.lift_fold(columns, self.time[rows], starts)
+        columns = {name: self.columns[name].take(rows) for name in monoid.reads}
+        return monoid.fold_rows(columns, self.time[rows], starts)
 
     def cut(self, cells: np.ndarray, gaps: Sequence[int], monoids: Sequence[Monoid]) -> Slices:
         """The paper's split, for all rows at once: slices cut anew, where cells, levels or sessions change."""
@@ -143,7 +144,8 @@ class Tuples:
     def to_data(self) -> dict[str, Any]:
         """The rows as plain data."""
         data: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
-        return data | {"columns": {name: column.to_data() for name, column in self.columns.items()}}
+        # What user code makes of rows is not saved: it is asked again when they are read.
+        return data | {"columns": {n: column.to_data() for n, column in self.columns.items() if not is_lifted(n)}}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Tuples:

@@ -20,10 +20,12 @@ from slicewise import plain
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.plan.plan import Plan
+from slicewise.results import RowLabel
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slicer import cut_stream
 from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.user_code import show_rows
 from slicewise.spark.composing import number_keys, tables_of
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.types import arrow_type
@@ -143,6 +145,10 @@ class Packer:
         numbers, firsts = number_keys(keys, len(times))
         columns = {name: Column.of(table.column(value_name(i))) for i, name in enumerate(plan.workload.columns)}
         columns = {name: Column(c.values, plan.column_types[name], c.valid) for name, c in columns.items()}
+        shown = show_rows(plan, columns, times)
+        if shown.failures:
+            raise shown.error(lambda row: RowLabel({}, int(times[row]), plan.schema.time_type, plan.schema.unit))
+        columns = shown.columns
         shard_of = table.column(SHARD).to_numpy()[firsts]
         for piece in cut_stream(numbers, times, columns, edges, plan.monoids, one_key=not self.keys):
             home = shard_of[piece.key]

@@ -1,0 +1,160 @@
+"""User code that is shown rows: asked once, when they come. What it fails on is found, named and left out.
+
+What it said is kept beside the columns of the user, under names that no column of theirs can have: the partials of an
+aggregate's ``lift``, and which rows meet the condition of a window. It is not part of the state that is saved: there,
+the rows are, and it is asked again when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.aggregates.guarded import GuardedMonoid, search_by_halves, shown_error
+from slicewise.columns import Column
+from slicewise.errors import DataError, RefusedRowsError, StateError, UserCodeError, UserCodeInWindowError
+from slicewise.plan.plan import Plan
+from slicewise.results import ResultSchema, RowLabel
+from slicewise.slicing.input import Batch
+from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.rows.discretisers import condition_column
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.windows import Frames, Punctuated
+
+__all__ = [
+    "ShownRows",
+    "row_label",
+    "show_rows",
+    "take_window_failure",
+    "with_key",
+    "with_lifted",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class ShownRows:
+    """Rows that user code was shown.
+
+    Attributes
+    ----------
+    columns
+        Those of the rows, and what user code made of them.
+    failures
+        For each row that it failed on, whose code it was and what it did.
+    """
+
+    columns: dict[str, Column]
+    failures: dict[int, tuple[str, str]]
+
+    def kept(self, rows: int) -> np.ndarray:
+        """The places of the rows that nothing is wrong with, of so many."""
+        return np.delete(np.arange(rows), list(self.failures))
+
+    def error(self, label: Callable[[int], RowLabel], *, left_out: bool = True) -> UserCodeError:
+        """The error that names the first of the rows on which user code failed."""
+        rows = sorted(self.failures)
+        code, failure = self.failures[rows[0]]
+        return UserCodeError(code, failure, rows, label(rows[0]), len(rows) - 1, left_out=left_out)
+
+
+def show_rows(plan: Plan, columns: Mapping[str, Column], times: np.ndarray) -> ShownRows:
+    """Show rows to the functions of the user that say something of single rows."""
+    known = dict(columns)
+    failures: dict[int, tuple[str, str]] = {}
+    for monoid in plan.monoids:
+        if isinstance(monoid, GuardedMonoid):
+            known |= _lifted(monoid, plan, columns, times, failures)
+    for window in plan.context:
+        if isinstance(window, (Punctuated, Frames)) and callable(window.condition):
+            known[condition_column(window)] = _marked(window, columns, len(times), failures)
+    return ShownRows(known, failures)
+
+
+def _lifted(
+    monoid: GuardedMonoid,
+    plan: Plan,
+    columns: Mapping[str, Column],
+    times: np.ndarray,
+    failures: dict[int, tuple[str, str]],
+) -> dict[str, Column]:
+    parts, raised = monoid.lift_each(columns, times)
+    if raised:
+        query = next(q.name for q in plan.workload.queries if monoid.aggregate in q.aggregates.values())
+        code = f"query {query!r}: {monoid.aggregate!r}"
+        for row, error in raised.items():
+            failures.setdefault(row, (code, f"`lift` raised {shown_error(error)}"))
+    return {name: Column(part, pa.null()) for name, part in zip(monoid.reads, parts, strict=True)}
+
+
+def _marked(
+    window: Punctuated | Frames, columns: Mapping[str, Column], rows: int, failures: dict[int, tuple[str, str]]
+) -> Column:
+    """Which rows meet the condition of a window."""
+
+    def meets(index: np.ndarray) -> np.ndarray:
+        some = columns
+        if len(index) < rows:
+            some = {name: columns[name].take(index) for name in window.rule.columns}
+        return window.rule.mask(some, len(index), query=repr(window))
+
+    done, raised = search_by_halves(meets, np.arange(rows), DataError)
+    mask = np.zeros(rows, np.int64)
+    for index, answer in done:
+        mask[index] = answer
+    for row, error in raised.items():
+        failures.setdefault(row, (repr(window), f"raised {shown_error(error)}"))
+    return Column(mask, pa.bool_())
+
+
+def row_label(batch: Batch, schema: ResultSchema, row: int) -> RowLabel:
+    """Which row it is, of those that have just come."""
+    key = {name: column[row].as_py() for name, column in zip(schema.key_names, batch.keys, strict=True)}
+    return RowLabel(key, int(batch.times[row]), schema.time_type, schema.unit)
+
+
+def with_lifted(rows: Tuples, plan: Plan) -> Tuples:
+    """Stored rows with what ``lift`` makes of them, if they do not have it.
+
+    Raises
+    ------
+    StateError
+        If ``lift`` fails on one of them, as it did not when the row came.
+    """
+    columns = dict(rows.columns)
+    for monoid in plan.monoids:
+        if not isinstance(monoid, GuardedMonoid) or monoid.reads[0] in columns:
+            continue
+        failures: dict[int, tuple[str, str]] = {}
+        columns |= _lifted(monoid, plan, rows.columns, rows.time, failures)
+        if failures:
+            row, (code, failure) = min(failures.items())
+            place = RowLabel({}, int(rows.time[row]), plan.schema.time_type, plan.schema.unit)
+            raise StateError(
+                f"{code} at {place}: {failure}; the state holds this record and cannot go on without it: use the code "
+                "that took it"
+            )
+    return rows if len(columns) == len(rows.columns) else replace(rows, columns=columns)
+
+
+def with_key(error: RefusedRowsError, key_of: np.ndarray, keys: KeyTable, schema: ResultSchema) -> RefusedRowsError:
+    """The same error with the key of the row that it names; ``key_of`` has the numbers of keys at its places."""
+    if not isinstance(error, UserCodeError) or error.place is None:
+        return error
+    key = dict(zip(schema.key_names, keys.key(int(key_of[error.rows[0]])), strict=True))
+    place = replace(error.place, key=key, time_type=schema.time_type, unit=schema.unit)
+    return UserCodeError(error.code, error.failure, error.rows, place, error.others)
+
+
+def take_window_failure(plan: Plan) -> UserCodeInWindowError | None:
+    """The error of the windows that have no value since this was last asked; None if all have theirs."""
+    guarded: list[Any] = [m for m in plan.monoids if isinstance(m, GuardedMonoid) and m.failed_windows]
+    if not guarded:
+        return None
+    first, failed = guarded[0].first_failure, sum(m.failed_windows for m in guarded)
+    for monoid in guarded:
+        monoid.failed_windows, monoid.first_failure = 0, None
+    return UserCodeInWindowError(first.reason, first.label, failed - 1)
