@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from hypothesis import event, given
 from hypothesis import strategies as st
-from slicewise.testing.rows import FailedWindowError, RefusedRowError
+from slicewise.testing.oracle_rows import FailedWindowError, RefusedRowError
 
 import slicewise as sw
 from slicewise.errors import UserCodeError, UserCodeInWindowError
