@@ -27,6 +27,8 @@ __all__ = [
 
 _POLL_SECONDS = 0.5
 _LONGEST_MESSAGE = 20
+#: Spark counts the sources of a stream before anything of ours runs. A job has one, and with `idle` two.
+_SOURCES = re.compile(r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\] sources")
 #: What to change in the job, by Spark's error conditions.
 _TIPS = {
     "PATH_ALREADY_EXISTS": 'give the job another sink.path, or a sink.mode: "overwrite" or "append"',
@@ -192,6 +194,11 @@ def brief(error: BaseException) -> str:
     ours = re.findall(r"slicewise\.errors\.\w+: (.*(?:\n(?!\s*\n|\tat |\s+at |Traceback|Caused by).*)*)", text)
     if ours:
         return ours[-1].strip()
+    sources = _SOURCES.search(text)
+    if sources is not None:
+        from slicewise.spark.streaming.heartbeat import switched_message
+
+        return switched_message(int(sources[2]) > int(sources[1]))
     text = re.split(r"\n+(?:JVM stacktrace:|=== Streaming Query ===)", text)[0]
     lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s+at |\s*\.\.\. \d+ more", line)]
     tips = [tip for condition, tip in _TIPS.items() if f"[{condition}" in text]

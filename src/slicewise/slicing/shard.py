@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.plan.plan import VALUES
+from slicewise.results import Results
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.intake import Batch
-from slicewise.slicing.operator import Operator, _Kept
+from slicewise.slicing.intake import EVENT_TIME, Batch, read_batch
+from slicewise.slicing.operator import NOTHING, Operator, _Kept
 from slicewise.slicing.periodic import NEVER
 from slicewise.slicing.slices import Slices
 from slicewise.slicing.tuples import Tuples
@@ -69,6 +70,11 @@ class Shard(Operator):
         return arrays + _OBJECT_BYTES * (
             len(self._keys) * max(len(self.workload.keys), 1) + _objects(state.slices, rows)
         )
+
+    def process_batch(self, columns: Mapping[str, Any]) -> Results:
+        """Take rows whose event times stand in :data:`EVENT_TIME`: the time column may be of a type of its own."""
+        batch = read_batch(columns, replace(self.workload, time=EVENT_TIME), self._types)
+        return self._take(batch) if len(batch) else NOTHING
 
     def take_slices(self, keys: Sequence[pa.Array], count: int, slices: Slices) -> None:
         """Let in slices whose keys are positions in these key columns, of ``count`` keys."""
