@@ -264,6 +264,17 @@ def test_a_signal_asks_to_stop_and_a_second_one_interrupts(signum):
             "slicewise.errors.DataError: null in the time column; fill it\n\n\tat org.apache.spark",
             "null in the time column; fill it",
         ),
+        (
+            "[STREAM_FAILED] Query terminated with exception: assertion failed: There are [1] sources in the checkpoint offsets "
+            "and now there are [2] sources requested by the query. Cannot continue. SQLSTATE: XXKST",
+            "the checkpoint was written without `idle`, and this run has it; leave it out, or start with a new checkpoint "
+            "from the offsets that `sw.inspect` or `slicewise inspect` shows",
+        ),
+        (
+            "assertion failed: There are [2] sources in the checkpoint offsets and now there are [1] sources requested",
+            "the checkpoint was written with `idle`, and this run has none; give one, or start with a new checkpoint "
+            "from the offsets that `sw.inspect` or `slicewise inspect` shows",
+        ),
         ("[PATH_ALREADY_EXISTS] Path x", '[PATH_ALREADY_EXISTS] Path x\ngive the job another sink.path, or a sink.mode: "overwrite" or "append"'),
     ],
 )  # fmt: skip

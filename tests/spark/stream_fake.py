@@ -29,7 +29,8 @@ from slicewise.spark.output import LATE, LATE_CHANGE
 from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.streaming import processor
 from slicewise.spark.streaming.decoded import DecodedShards
-from slicewise.spark.streaming.packs import ROW, SHARD, Packer
+from slicewise.spark.streaming.heartbeat import NOW
+from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import HEAD, ShardProcessor
 from slicewise.spark.streaming.reports import report_type
 from slicewise.spark.streaming.stream import _can_slice, _job
@@ -39,6 +40,8 @@ from tests.slicing.running import TYPES
 
 #: Rows of a micro-batch, by partition.
 Partitions = Sequence[Sequence[Mapping[str, Any]]]
+#: What a shard gets when the heartbeat beats.
+BEAT = Row(**dict.fromkeys(PACK.names))
 
 
 class Crash(Exception):
@@ -91,31 +94,21 @@ class FakeMap:
 
 
 class FakeHandle:
-    """What a processor gets from Spark for one shard: its state and timers, which last when they are committed."""
+    """What a processor gets from Spark for one shard: its state, which lasts when it is committed."""
 
     def __init__(self) -> None:
         self.map = FakeMap()
-        self.timers: set[int] = set()
         self.commit()
 
     def getMapState(self, name: str, key: Any, value: Any, ttlDurationMs: int | None = None) -> FakeMap:
         return self.map
 
-    def listTimers(self) -> Iterator[int]:
-        return iter(sorted(self.timers))
-
-    def registerTimer(self, at: int) -> None:
-        self.timers.add(at)
-
-    def deleteTimer(self, at: int) -> None:
-        self.timers.discard(at)
-
     def commit(self) -> None:
-        self.saved = dict(self.map.data), set(self.timers)
+        self.saved = dict(self.map.data)
         self.map.crash_after = None
 
     def rollback(self) -> None:
-        self.map.data, self.timers = dict(self.saved[0]), set(self.saved[1])
+        self.map.data = dict(self.saved)
         self.map.crash_after = None
 
     @property
@@ -199,11 +192,12 @@ class FakeStream:
             return []
         return self._run({shard: partial(self._rows_in, packs[shard]) for shard in self.shards})
 
-    def tick(self, milliseconds: int) -> list[Result]:
-        """A micro-batch without rows, some time later: only timers."""
+    def tick(self, milliseconds: int, crash: tuple[int, int] | None = None) -> list[Result]:
+        """A micro-batch without rows, some time later: only the heartbeat."""
         self.now += milliseconds
-        due = {s: [t for t in h.timers if t <= self.now] for s, h in self.handles.items()}
-        return self._run({shard: partial(self._timer_rang, at) for shard, many in due.items() for at in many})
+        if crash is not None:
+            self.handles[crash[0] % len(self.shards)].map.crash_after = crash[1]
+        return self._run({shard: partial(self._rows_in, [BEAT]) for shard in self.shards})
 
     def packs(self, partitions: Partitions) -> dict[int, list[Row]]:
         """What every shard gets."""
@@ -239,15 +233,9 @@ class FakeStream:
 
     def _rows_in(self, packs: list[Row], mine: ShardProcessor, shard: int) -> Iterator[Row]:
         # Packs come in any order.
-        return mine.handleInputRows((shard,), iter(packs[::-1]), self._clock())
-
-    def _timer_rang(self, at: int, mine: ShardProcessor, shard: int) -> Iterator[Row]:
-        timer: Any = SimpleNamespace(getExpiryTimeInMs=lambda: at)
-        yield from mine.handleExpiredTimer((shard,), self._clock(), timer)
-        self.handles[shard].timers.discard(at)
-
-    def _clock(self) -> Any:
-        return SimpleNamespace(getCurrentProcessingTimeInMs=lambda: self.now, getCurrentWatermarkInMs=lambda: 0)
+        times = {NOW: self.now} if self.job.idle is not None else {}
+        received = [Row(**pack.asDict(), **times) for pack in packs[::-1]]
+        return mine.handleInputRows((shard,), iter(received), SimpleNamespace())
 
     def _input(self, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
         w = self.workload

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from unittest import mock
 
 import numpy as np
@@ -16,7 +17,7 @@ from slicewise.spark.streaming import inspecting, key_chunks, processor
 from slicewise.spark.streaming.packs import read_rows
 from slicewise.spark.streaming.processor import HEAD
 from tests.slicing.running import assert_same
-from tests.spark.stream_fake import FakeStream, Reference, Workers
+from tests.spark.stream_fake import Crash, FakeStream, Reference, Workers
 
 TYPES = {"k": pa.string(), "v": pa.int64()}
 BASE = sw.Workload("t", keys=["k"], watermark=5, lateness=10)
@@ -358,7 +359,7 @@ CLOCK = sw.Workload("t", unit="microseconds", keys=["k"], watermark="5 seconds",
 )
 
 
-def test_when_nothing_comes_the_watermark_follows_the_clock_and_stops_when_all_is_told():
+def test_when_nothing_comes_the_watermark_follows_the_clock():
     second = 1_000_000
     stream = fake(CLOCK, idle="30 seconds")
     assert stream.batch([rows([second, 12 * second])]) == []
@@ -366,13 +367,52 @@ def test_when_nothing_comes_the_watermark_follows_the_clock_and_stops_when_all_i
     found = stream.tick(1_000)
     assert {(r.key, r.start) for r in found} == {(("a",), 0), (("b",), 10 * second)}
     # 12 s was the latest event time when 30 s of silence began: the watermark is at 12 + 30 - 5.
-    assert {report.watermark for report in stream.told[-2:]} == {37 * second}
+    assert {report.watermark for report in stream.told[-3:]} == {37 * second}
     # A row behind the clock is as late as the watermark says.
     assert stream.batch([[{"t": 13 * second, "k": "b", "v": 1}, {"t": 36 * second, "k": "b", "v": 1}]]) == []
     assert sum(report.late for report in stream.told) == 1
     found = [r for _ in range(10) for r in stream.tick(30_000)]
     assert [(r.key, r.start) for r in found] == [(("b",), 30 * second)]
-    assert not any(handle.timers for handle in stream.handles.values())
+    # All shards agree, those without rows too: the watermark is 300 s behind the row at 36 s.
+    assert {head["watermark"] for head in stream.heads()} == {(36 + 300 - 5) * second}
+    assert {report.slices for report in stream.told[-3:]} == {0}
+
+
+def test_a_heartbeat_before_the_silence_is_long_enough_writes_nothing_and_shows_what_is_kept():
+    second = 1_000_000
+    stream = fake(CLOCK, idle="30 seconds")
+    assert stream.tick(60_000) == []
+    assert [(t.rows, t.keys, t.slices, t.watermark) for t in stream.told] == [(0, 0, 0, None)] * 3
+    assert stream.heads() == []
+    stream.batch([rows([second, 12 * second])])
+    before, written = stream.told[-3:], {s: Counter(h.map.written) for s, h in stream.handles.items()}
+    for _ in range(3):
+        assert stream.tick(9_999) == []
+    assert {s: h.map.written for s, h in stream.handles.items()} == written
+    assert [vars(t) for t in stream.told[-3:]] == [{**vars(t), "rows": 0} for t in before]
+    assert sum(t.rows for t in before) == 2
+
+
+@pytest.mark.parametrize("shard", range(3))
+def test_a_heartbeat_that_is_repeated_after_a_crash_finds_the_same_silence(shard):
+    second = 1_000_000
+    stream = fake(CLOCK, idle="30 seconds")
+    stream.batch([rows([second, 12 * second])])
+    with pytest.raises(Crash):
+        stream.tick(30_000, crash=(shard, 0))
+    found = stream.tick(0)
+    assert {(r.key, r.start) for r in found} == {(("a",), 0), (("b",), 10 * second)}
+    assert {head["watermark"] for head in stream.heads()} == {37 * second}
+
+
+def test_a_clock_that_was_set_back_is_no_silence():
+    second = 1_000_000
+    stream = fake(CLOCK, idle="30 seconds")
+    stream.batch([rows([second, 12 * second])])
+    assert stream.tick(-3_600_000) == []
+    assert {head["watermark"] for head in stream.heads()} == {7 * second}
+    stream.batch([rows([13 * second])])
+    assert {(r.key[0], r.start) for r in stream.tick(30_000)} == {("a", 0), ("a", 10 * second), ("b", 10 * second)}
 
 
 def test_a_stream_that_is_not_idle_does_not_look_at_the_clock():

@@ -29,6 +29,8 @@ _POLL_SECONDS = 0.5
 _LONGEST_MESSAGE = 20
 #: Our errors in what Spark reports of its workers, which is text: a line, and those that continue it.
 _OUR_ERRORS = re.compile(r"slicewise\.errors\.\w+: (.*(?:\n(?!\s*\n|\tat |\s+at |Traceback|Caused by).*)*)")
+#: Spark counts the sources of a stream before anything of ours runs. A job has one, and with `idle` two.
+_SOURCES = re.compile(r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\] sources")
 #: What to change in the job, by Spark's error conditions.
 _TIPS = {
     "PATH_ALREADY_EXISTS": 'give the job another sink.path, or a sink.mode: "overwrite" or "append"',
@@ -194,6 +196,11 @@ def short_error(error: BaseException) -> str:
     messages: list[str] = _OUR_ERRORS.findall(text)
     if messages:
         return messages[-1].strip()
+    sources = _SOURCES.search(text)
+    if sources is not None:
+        from slicewise.spark.streaming.heartbeat import switched_message
+
+        return switched_message(int(sources[2]) > int(sources[1]))
     text = re.split(r"\n+(?:JVM stacktrace:|=== Streaming Query ===)", text)[0]
     lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s+at |\s*\.\.\. \d+ more", line)]
     tips = [tip for condition, tip in _TIPS.items() if f"[{condition}" in text]

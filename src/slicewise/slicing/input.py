@@ -29,6 +29,8 @@ __all__ = [
 
 #: The name under which rows that came one at a time, as mappings, stand in a batch's source.
 ROWS = "\0rows"
+#: Where event times stand beside the columns of the user, so that a query may read his time column as it came.
+EVENT_TIME = "\0time"
 
 
 @dataclass(frozen=True, eq=False)

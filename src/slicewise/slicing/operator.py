@@ -1,6 +1,6 @@
 """The operator: a workload running in this process. Rows and watermarks in, results out.
 
-The public face of the engine. It reads rows (:mod:`intake`), numbers keys, hands both to the engine, and keeps what the
+The public face of the engine. It reads rows (:mod:`input`), numbers keys, hands both to the engine, and keeps what the
 engine has no use for: late rows, counters, the buffer of rows that came one at a time.
 """
 

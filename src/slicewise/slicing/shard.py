@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.plan.plan import VALUES
+from slicewise.results import Results
 from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.held_rows import HeldRows
+from slicewise.slicing.input import EVENT_TIME, read_batch
 from slicewise.slicing.operator import Operator
 from slicewise.slicing.snapshots import Counters, OperatorState
 from slicewise.slicing.time.slices import Slices
@@ -73,6 +75,13 @@ class Shard(Operator):
     def restore_state(self, state: OperatorState) -> None:
         """Continue from a state of this workload; queries may have been added or removed since."""
         self._restore(state)
+
+    def process_batch(self, columns: Mapping[str, Any]) -> Results:
+        """Take rows whose event times stand in :data:`EVENT_TIME`: the time column may be of a type of its own."""
+        batch = read_batch(columns, replace(self.workload, time=EVENT_TIME), self._types)
+        if len(batch):
+            self._take(batch)
+        return self._outbox.released()
 
     def take_slices(self, keys: Sequence[pa.Array], count: int, slices: Slices) -> None:
         """Let in slices whose keys are positions in these key columns, of ``count`` keys."""

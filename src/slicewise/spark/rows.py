@@ -18,6 +18,7 @@ import pyarrow as pa
 from slicewise.errors import OverflowInWindowError, UserCodeError, UserCodeInWindowError
 from slicewise.plan.plan import SORTED
 from slicewise.results import Results, RowLabel, WindowLabel
+from slicewise.slicing.input import EVENT_TIME
 from slicewise.slicing.operator import Operator
 from slicewise.spark.composing import normal_form, number_keys, sent, tables_of
 from slicewise.spark.output import Output
@@ -31,8 +32,6 @@ __all__ = ["RowRunner"]
 CHUNK = 200_000
 #: The one key column inside: the number of the user's key.
 KEY = "\0key"
-#: Event time inside, so that an aggregate may read the user's own time column as it is.
-EVENT_TIME = "\0time"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ the tests.
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -103,8 +104,8 @@ def punctuated(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
                     [2----        open: no end
     """
     meets = meeting(query, rows)
-    starts = [i for i in range(len(rows)) if i == 0 or meets[i]]
-    return [_run(rows, low, high) for low, high in zip(starts, [*starts[1:], len(rows)], strict=True)]
+    bounds = [*(i for i in range(len(rows)) if i == 0 or meets[i]), len(rows)]
+    return [_run(rows, low, high) for low, high in itertools.pairwise(bounds)]
 
 
 def frames(query: Any, rows: Sequence[Row]) -> list[WindowRange]:

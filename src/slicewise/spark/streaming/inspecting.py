@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from slicewise.amounts import format_instant
 from slicewise.errors import StateError
 from slicewise.spark.session import local_session
+from slicewise.spark.streaming.heartbeat import is_heartbeat
 from slicewise.spark.streaming.processor import CHUNKS_STATE, HEAD
 
 __all__ = ["Inspection", "inspect"]
@@ -34,7 +35,7 @@ class Inspection:
         The event time of the oldest row that the state still holds; None where it holds none.
     offsets
         How far each source of the stream was read, in order: what the source itself calls an offset, in JSON. The
-        stream goes on behind it.
+        stream goes on behind it. The heartbeat of a stream with ``idle`` is not among them.
     queries
         The queries by name, as they were said.
     since
@@ -90,7 +91,8 @@ def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
     heads = [json.loads(row.said) for row in chunks.where(F.col("name") == HEAD).collect()]
     if not heads:
         raise StateError(f"the checkpoint {checkpoint} holds no state yet; no rows have come")
-    return _summed(heads, int(sizes[0] or 0) if sizes else 0, _offsets(checkpoint, session))
+    offsets = tuple(offset for offset in _offsets(checkpoint, session) if not is_heartbeat(offset))
+    return _summed(heads, int(sizes[0] or 0) if sizes else 0, offsets)
 
 
 def _chunks(checkpoint: str, session: SparkSession) -> DataFrame:

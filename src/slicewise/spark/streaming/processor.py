@@ -5,28 +5,25 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql import types as T
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from slicewise.amounts import from_micros
 from slicewise.errors import OverflowInWindowError, StateError
 from slicewise.results import Results
-from slicewise.slicing import Counters, OperatorState, Shard, State, watermark_limit
+from slicewise.slicing import OperatorState, Shard, State, watermark_limit
+from slicewise.slicing.input import EVENT_TIME
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.streaming.chunks import join, split
 from slicewise.spark.streaming.decoded import DECODED
+from slicewise.spark.streaming.heartbeat import NOW, switched_message
 from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices
 from slicewise.spark.streaming.reports import reports
 from slicewise.times import INFINITY
@@ -59,7 +56,8 @@ class ShardJob:
     width
         How much event time shares a chunk.
     idle
-        After how many microseconds without rows the watermark follows the clock; None for never.
+        After how many microseconds without rows the watermark follows the clock; None for never, and then there is no
+        heartbeat.
     shards
         How many there are.
     run
@@ -88,6 +86,13 @@ class ShardJob:
         limit = watermark_limit(self.workload.unit) - 1
         return min(max(latest + self.ahead if self.ahead else latest - self.workload.watermark, -limit), limit)
 
+    def silence(self, arrived: int, now: int) -> int:
+        """How much event time passes between the last rows and now, both in milliseconds; 0 if that is no silence."""
+        micros = 1000 * (now - arrived)
+        if self.idle is None or micros < self.idle:
+            return 0
+        return from_micros(micros, self.workload.time_measure.unit)
+
     def shown(self, watermark: int) -> int | None:
         """The user's watermark when this is the engine's; None before the first row."""
         if watermark <= -INFINITY:
@@ -98,7 +103,8 @@ class ShardJob:
         """What must not change between two runs, besides what the engine's own snapshot holds."""
         w = self.workload
         emit = "changes" if self.ahead else "complete"
-        return {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards}
+        idle = self.idle is not None
+        return {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards, "idle": idle}
 
 
 class ShardProcessor(StatefulProcessor):
@@ -114,9 +120,19 @@ class ShardProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
         """Called by Spark with the packs of one shard."""
-        # Packs come in any order; the answer must not depend on it.
-        packs = sorted(rows, key=lambda pack: pack.partition)
-        head, shard = self._load(key)
+        received = list(rows)
+        # Packs come in any order; the answer must not depend on it. A heartbeat's have nothing in them.
+        packs = sorted((pack for pack in received if pack.content is not None), key=lambda pack: pack.partition)
+        stored, rest = self._head()
+        seen = [pack.latest for pack in packs if pack.latest is not None]
+        now = received[0][NOW] if self.job.idle is not None else 0
+        head = {**stored, "latest": max([stored["latest"], *seen]), "arrived": now if seen else stored["arrived"]}
+        begun = head["latest"] > -INFINITY
+        silence = self.job.silence(head["arrived"], now) if begun else 0
+        if not packs and not silence:
+            yield from reports({"rows": 0, "late": 0, "bad": 0, **_kept(head)}, [])
+            return
+        shard = self._shard(key, stored, rest)
         before = shard.counters
         tables, late = [], []
         for pack in packs:
@@ -128,43 +144,34 @@ class ShardProcessor(StatefulProcessor):
             if content["late"]:
                 late.append(from_ipc(content["late"]))
         results = _take_rows(shard, self.job, tables) if tables else Results()
-        seen = [pack.latest for pack in packs if pack.latest is not None]
-        latest = max([head["latest"], *seen])
-        now = timerValues.getCurrentProcessingTimeInMs() if self.job.idle is not None else 0
-        head = {**head, "latest": latest, "arrived": now if seen else head["arrived"]}
-        if latest > -INFINITY:
-            results = results + _advance(shard, self.job.watermark(latest))
-        told = yield from self._finish(key, head, shard, results, before, sum(p.bad for p in packs), late)
-        self._wake_up(told, now)
-
-    def handleExpiredTimer(
-        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
-    ) -> Iterator[Row]:
-        """Called by Spark when nothing has come for a while: the watermark follows the clock."""
-        head, shard = self._load(key)
-        now = timerValues.getCurrentProcessingTimeInMs()
-        silent = from_micros(1000 * (now - head["arrived"]), self.job.workload.time_measure.unit)
-        clock = self.job.watermark(head["latest"] + silent)
-        before = shard.counters
-        results = _advance(shard, clock) if head["latest"] > -INFINITY else Results()
-        told = yield from self._finish(key, head, shard, results, before, 0, [])
-        self._wake_up(told, now)
+        if begun:
+            results = results + _advance(shard, self.job.watermark(head["latest"] + silence))
+        batches = _batches(shard, results, late, self.job)
+        head = self._save(key, head, shard)
+        after, bad = shard.counters, sum(pack.bad for pack in packs)
+        came = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, "bad": bad}
+        yield from reports({**came, **_kept(head)}, batches)
 
     def close(self) -> None:
         """Called by Spark at the end."""
 
     # Inside
 
-    def _load(self, key: Any) -> tuple[dict[str, Any], Shard]:
-        """The shard as it was after the last micro-batch: decoded already, or from its chunks."""
-        job = self.job
+    def _head(self) -> tuple[dict[str, Any], bytes]:
+        """What the shard's head says, and what of its state is kept with it."""
         found = self.chunks.getValue((HEAD,))
         if found is None:
-            head: dict[str, Any] = {"latest": -INFINITY, "arrived": 0, "version": None, "directory": {}}
-            return head, Shard(job.running, job.types, job.time_type)
+            return {"latest": -INFINITY, "arrived": 0, "version": None, "directory": {}}, b""
         rest, said = found
         head = json.loads(said)
-        _check(head, job)
+        _check(head, self.job)
+        return head, rest
+
+    def _shard(self, key: Any, head: Mapping[str, Any], rest: bytes) -> Shard:
+        """The shard as it was after the last micro-batch: decoded already, or from its chunks."""
+        job = self.job
+        if head["version"] is None:
+            return Shard(job.running, job.types, job.time_type)
         shard = DECODED.take((job.run, *key), head["version"])
         if shard is None:
             shard = Shard(job.running, job.types, job.time_type)
@@ -173,30 +180,11 @@ class ShardProcessor(StatefulProcessor):
             if job.ahead and head["latest"] > -INFINITY:
                 had = head["queries"]
                 shard.begin([q.name for q in job.workload.queries if had.get(q.name) != repr(q)], head["latest"] + 1)
-        return head, shard
+        return shard
 
     def _chunk(self, name: str) -> bytes:
         found = self.chunks.getValue((name,))
         return b"" if found is None else found[0]
-
-    def _finish(
-        self,
-        key: Any,
-        head: dict[str, Any],
-        shard: Shard,
-        results: Results,
-        before: Counters,
-        bad: int,
-        late: list[pa.Table],
-    ) -> Generator[Row, None, dict[str, Any]]:
-        """Send results, keep the state; what its head says."""
-        batches = _batches(shard, results, late, self.job)
-        told = self._save(key, head, shard)
-        now = shard.counters
-        came = {"rows": now.rows - before.rows, "late": now.late_rows - before.late_rows, "bad": bad}
-        kept = {"keys": told["counts"]["keys"], "slices": told["counts"]["slices"], "watermark": told["watermark"]}
-        yield from reports(came | kept, batches)
-        return told
 
     def _save(self, key: Any, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
         """Write what changed; what the head says now."""
@@ -215,21 +203,12 @@ class ShardProcessor(StatefulProcessor):
             DECODED.keep((self.job.run, *key), version, shard)
         return told
 
-    def _wake_up(self, told: Mapping[str, Any], now: int) -> None:
-        """Ask to be called again when nothing comes, as long as there is something to report."""
-        if self.job.idle is None:
-            return
-        for timer in list(self.handle.listTimers()):
-            self.handle.deleteTimer(timer)
-        if told["counts"]["slices"] or told["counts"]["tuples"]:
-            self.handle.registerTimer(now + max(self.job.idle // 1000, 1))
-
 
 def _take_rows(shard: Shard, job: ShardJob, tables: list[pa.Table]) -> Results:
     table = pa.concat_tables(tables)
     w = job.workload
     times = table.column(TIME)
-    rows: dict[str, Any] = {w.time: times.cast(job.time_type) if w.unit is None else times}
+    rows: dict[str, Any] = {EVENT_TIME: times.cast(job.time_type) if w.unit is None else times}
     rows |= {name: table.column(key_name(i)) for i, name in enumerate(w.keys)}
     rows |= {name: table.column(value_name(i)) for i, name in enumerate(w.columns)}
     if ROW in table.column_names:
@@ -275,6 +254,12 @@ def _continued(state: OperatorState, head: Mapping[str, Any], job: ShardJob) -> 
     if watermark > -INFINITY:
         watermark += max(job.ahead - head["ahead"], now - was)
     return state.with_lateness(now if job.ahead else was, watermark)
+
+
+def _kept(head: Mapping[str, Any]) -> dict[str, int | None]:
+    """What a shard keeps, as its reports show it; a shard without rows has no head that was written yet."""
+    counts = head.get("counts", {"keys": 0, "slices": 0})
+    return {"keys": counts["keys"], "slices": counts["slices"], "watermark": head.get("watermark")}
 
 
 def _told(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str, Any]:
@@ -323,6 +308,9 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
             f"the checkpoint was written with {was['shards']} shards, and this run has {now['shards']}; set "
             f"spark.sql.shuffle.partitions to {was['shards']} before run()"
         )
+    # Spark counts the sources of a stream first, and refuses the checkpoint unless another source made up for this one.
+    if was.get("idle", now["idle"]) != now["idle"]:
+        raise StateError(switched_message(now["idle"]))
     for name in ("unit", "lateness", "emit"):
         if was[name] != now[name]:
             raise StateError(

@@ -15,6 +15,7 @@ from slicewise.plan.plan import VALUES, Plan, plan_for
 from slicewise.slicing.snapshots import describe, fingerprint
 from slicewise.spark.output import Output, check_known_types, micros
 from slicewise.spark.source import Source, column
+from slicewise.spark.streaming.heartbeat import with_heartbeat
 from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
 from slicewise.spark.streaming.reports import TOLD, report_type, results_in
@@ -47,8 +48,9 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     )
     packs = rows.mapInArrow(packer.__call__, PACK)
     job = _job(source, plan, options, partitions)
-    mode = "none" if job.idle is None else "ProcessingTime"
-    reports = packs.groupBy(SHARD).transformWithState(ShardProcessor(job), report_type(job.output), "append", mode)
+    if job.idle is not None:
+        packs = with_heartbeat(packs, ids, job.idle)
+    reports = packs.groupBy(SHARD).transformWithState(ShardProcessor(job), report_type(job.output), "append", "none")
     name = f"slicewise {fingerprint(describe(workload, False))}"
     told = [F.sum(f"told.{c}").alias(c) for c in TOLD.names if c != "watermark"]
     watermark = F.max("told.watermark")
