@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, Self
 
 from slicewise.amounts import INTEGER, ROWS, TIME, Amount, Measure
+from slicewise.errors import QueryError
 from slicewise.windows.families import PeriodicFamily, Progression
 from slicewise.windows.parameters import in_time_unit
 
@@ -170,12 +171,19 @@ class Window:
         Raises
         ------
         QueryError
-            Something is no whole number of units, or does not fit 64 bits.
+            Something is no whole number of units, does not fit 64 bits, or is no parameter that could be converted.
         """
         if self._is_in_unit(unit):
             return self  # a workload of many queries is made anew with each that is added
         lengths = {name: in_time_unit(length, unit, name) for name, length in self.durations.items()}
-        return dataclasses.replace(self, **lengths, **self._instants_in_unit(unit))
+        converted = dataclasses.replace(self, **lengths, **self._instants_in_unit(unit))
+        if not converted._is_in_unit(unit):
+            raise QueryError(
+                f"`unit` does not go with {self!r}, whose lengths are fixed; leave it out, and make the time column a "
+                "timestamp",
+                parameter="unit",
+            )
+        return converted
 
     def _is_in_unit(self, unit: str | None) -> bool:
         measure = self.time_measure
