@@ -31,12 +31,6 @@ UNFINISHED = {
     *("Operator.snapshot", "Operator.stats"),
     # spark
     *("inspect", "latest", "only"),
-    # aggregates
-    *("Aggregate", "Monoid", "avg", "collect_list", "collect_set", "count", "first", "geometric_mean", "last", "m4"),
-    *("max", "max_by", "max_count", "median", "min", "min_by", "min_count", "product", "range_", "stddev"),
-    *("stddev_pop", "sum", "var_pop", "variance"),
-    # leaves
-    *("Result", "Results", "Results.to_arrow", "Results.to_pandas", "rows", "units"),
 }
 
 

@@ -288,7 +288,7 @@ def test_without_a_unit_a_window_stays_as_it_is(window):
 
 def test_numbers_on_a_measure_can_be_made_whole():
     window = sw.sliding(units(2.5, "km"), every=units(0.25, "km"), offset=units(0.125, "km")).scaled(3)
-    assert window == sw.sliding(2500, every=250, offset=125)
+    assert window == sw.sliding(units(2500, "km"), every=units(250, "km"), offset=units(125, "km"))
     assert window.family is not None
 
 

@@ -49,7 +49,7 @@ def test_in_a_pipe_every_event_is_a_line_without_escapes():
         status.doing("starting Spark")
         status.micro_batch(Progress.of(PROGRESS))
         status.tasks(1, 2)
-        status.say("done: [job] wrote it")
+        status.line("done: [job] wrote it")
     assert out.file.getvalue() == (f"starting Spark\nbatch 7: {SAID}\ndone: [job] wrote it\n")
 
 
@@ -60,7 +60,7 @@ def test_on_a_terminal_the_status_is_live_and_counts_up():
         status.micro_batch(Progress(0, 10))
         status.micro_batch(Progress(1, 15))
         status.quiet()
-        status.say("done")
+        status.line("done")
     shown = out.file.getvalue()
     assert "batch 1: 15 rows; 25 rows so far" in shown
     assert shown.rstrip().endswith("done")

@@ -49,40 +49,40 @@ class FakeMap:
     """A MapState in a dictionary. Counts what is written, and may go down at a given write."""
 
     def __init__(self) -> None:
-        self.data: dict[tuple, tuple] = {}
+        self.data: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self.written: Counter[str] = Counter()
         self.crash_after: int | None = None
 
     def exists(self) -> bool:
         return bool(self.data)
 
-    def getValue(self, key: tuple) -> tuple | None:
+    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return self.data.get(key)
 
-    def containsKey(self, key: tuple) -> bool:
+    def containsKey(self, key: tuple[Any, ...]) -> bool:
         return key in self.data
 
-    def updateValue(self, key: tuple, value: tuple) -> None:
+    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:
         self._write(key)
         self.data[key] = value
 
-    def removeKey(self, key: tuple) -> None:
+    def removeKey(self, key: tuple[Any, ...]) -> None:
         self._write(key)
         self.data.pop(key, None)
 
-    def iterator(self) -> Iterator[tuple[tuple, tuple]]:
+    def iterator(self) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
         return iter(list(self.data.items()))
 
-    def keys(self) -> Iterator[tuple]:
+    def keys(self) -> Iterator[tuple[Any, ...]]:
         return iter(list(self.data))
 
-    def values(self) -> Iterator[tuple]:
+    def values(self) -> Iterator[tuple[Any, ...]]:
         return iter(list(self.data.values()))
 
     def clear(self) -> None:
         self.data.clear()
 
-    def _write(self, key: tuple) -> None:
+    def _write(self, key: tuple[Any, ...]) -> None:
         if self.crash_after is not None:
             if self.crash_after == 0:
                 raise Crash
@@ -179,7 +179,7 @@ class FakeStream:
         )
         self.workers = workers or Workers()
         self.handles = handles or {shard: FakeHandle() for shard in self.shards}
-        self.late: list[dict] = []
+        self.late: list[dict[str, Any]] = []
         self.told: list[SimpleNamespace] = []
         self.now = 1_000_000
 
@@ -216,7 +216,7 @@ class FakeStream:
 
     def _run(self, calls: Mapping[int, Any]) -> list[Result]:
         found: list[Result] = []
-        late: list[dict] = []
+        late: list[dict[str, Any]] = []
         reports = []
         try:
             for shard, call in calls.items():
@@ -242,7 +242,8 @@ class FakeStream:
         return mine.handleInputRows((shard,), iter(packs[::-1]), self._clock())
 
     def _timer_rang(self, at: int, mine: ShardProcessor, shard: int) -> Iterator[Row]:
-        yield from mine.handleExpiredTimer((shard,), self._clock(), SimpleNamespace(getExpiryTimeInMs=lambda: at))
+        timer: Any = SimpleNamespace(getExpiryTimeInMs=lambda: at)
+        yield from mine.handleExpiredTimer((shard,), self._clock(), timer)
         self.handles[shard].timers.discard(at)
 
     def _clock(self) -> Any:
@@ -261,7 +262,7 @@ class FakeStream:
 
     # What came out
 
-    def _results(self, report: Row, late: list[dict]) -> list[Result]:
+    def _results(self, report: Row, late: list[dict[str, Any]]) -> list[Result]:
         # As Spark does it: what Python returned becomes an Arrow array of the type that was promised.
         sent = pa.array([report.asDict(True)], arrow_type(report_type(self.job.output), "report"))
         columns = dict(zip(self.job.output.arrow().names, sent.field("results").flatten(), strict=True))
@@ -274,7 +275,7 @@ class FakeStream:
                 found.append(self._result(row))
         return found
 
-    def _result(self, row: dict) -> Result:
+    def _result(self, row: dict[str, Any]) -> Result:
         said = self.job.output.schema
         name, columns = said.queries[row["query"]]
         own = list(said.column_types)
@@ -285,7 +286,7 @@ class FakeStream:
         key = tuple(row[key_name(i)] for i in range(len(said.key_names)))
         return Result(key, name, *bounds, CHANGES[row["change"]], row["revision"], values)
 
-    def heads(self) -> list[dict]:
+    def heads(self) -> list[dict[str, Any]]:
         """What the heads of the shards say."""
         found = [h.map.getValue((HEAD,)) for h in self.handles.values()]
         return [json.loads(head[1]) for head in found if head is not None]

@@ -277,7 +277,7 @@ def test_windows_on_floating_units_are_bounded_as_rounded(value):
     values = np.unique(np.concatenate([np.arange(-40, 40) * value, np.arange(-40, 40) / 10]))
     n = len(values)
     slices = Slices(*(np.zeros(n, np.int64) for _ in range(6)), ())
-    found = find_windows(measure, slices, values)
+    found = find_windows(measure, slices, Column.of(values))
     expected = {w for u in values.tolist() for w in windows_with(u, 3 * value, value)}
     assert set(zip(found.start.tolist(), found.end.tolist(), strict=True)) == expected
     for start, end, low, high in zip(found.start, found.end, found.low, found.high, strict=True):

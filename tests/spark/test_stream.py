@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import slicewise as sw
+from slicewise.same import is_same
 from slicewise.testing import Oracle, fold
-from slicewise.testing.same import is_same
 from tests.spark.running import compare, in_process, on_spark
 from tests.spark.stream_running import SCHEMA, SECOND, Folder, Run, plain, table_of
 

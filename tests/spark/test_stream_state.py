@@ -12,7 +12,7 @@ import pytest
 
 import slicewise as sw
 from slicewise.errors import StateError
-from slicewise.spark.streaming import inspecting, processor, track_chunks
+from slicewise.spark.streaming import inspecting, key_chunks, processor
 from slicewise.spark.streaming.packs import read_rows
 from slicewise.spark.streaming.processor import HEAD
 from tests.slicing.running import assert_same
@@ -89,7 +89,7 @@ COUNTING = {
 @pytest.mark.parametrize("window", COUNTING.values(), ids=COUNTING)
 def test_keys_that_count_rows_are_written_in_the_chunks_of_those_that_came(window):
     names = [str(n) for n in range(100)]
-    with mock.patch.object(track_chunks, "KEYS", 10):
+    with mock.patch.object(key_chunks, "KEYS", 10):
         stream = fake(BASE.query("q", window, s=sw.sum("v")), shards=1)
         for n in range(3):
             stream.batch([rows(range(n * 1000, n * 1000 + 1000), names)])
@@ -99,9 +99,9 @@ def test_keys_that_count_rows_are_written_in_the_chunks_of_those_that_came(windo
         written = stream.handles[0].map.written
         written.clear()
         stream.batch([rows([9500, 9501, 9502], ["99", "35", "38"])])
-    assert sorted(name for name, times in written.items() if times and name.startswith("track")) == [
-        "track 0 3",
-        "track 0 9",
+    assert sorted(name for name, times in written.items() if times and name.startswith("rows")) == [
+        "rows 0 3",
+        "rows 0 9",
     ]
 
 
@@ -306,8 +306,8 @@ def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
 @pytest.mark.parametrize(
     ("newer", "said"),
     [
-        (1, "checkpoint has format 4, and this version reads up to 3; upgrade slicewise"),
-        (-1, "checkpoint has format 2, and this version reads 3; finish with the version that wrote it, or start with"),
+        (1, "checkpoint has format 5, and this version reads up to 4; upgrade slicewise"),
+        (-1, "checkpoint has format 3, and this version reads 4; finish with the version that wrote it, or start with"),
     ],
 )
 def test_a_state_of_another_format_is_refused(newer, said):

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import slicewise as sw
+from slicewise.same import is_same
 from slicewise.testing import Oracle, fold
-from slicewise.testing.same import is_same
 from tests.profiles import fewer
 from tests.slicing.strategies import (
     EveryThird,

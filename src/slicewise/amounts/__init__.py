@@ -103,8 +103,25 @@ class Amount:
 def rows(n: int) -> Amount:
     """A length of ``n`` rows, counted per key in event-time order.
 
-    >>> rows(100).size
-    100
+    Parameters
+    ----------
+    n : int
+        The number of rows, at least 1.
+
+    Returns
+    -------
+    Amount
+        A length for windows such as ``sw.tumbling`` and ``sw.sliding``.
+
+    Examples
+    --------
+    The sum of every three rows:
+
+    >>> import slicewise as sw
+    >>> op = sw.Workload(time="t").query("q", sw.tumbling(sw.rows(3)), total=sw.sum("v")).operator()
+    >>> _ = op.process_batch({"t": [1, 2, 3, 4], "v": [10, 20, 30, 40]})
+    >>> next(iter(op.close())).values
+    {'total': 60}
     """
     if not _is_integer(n) or not 1 <= n <= INT64_MAX:
         raise QueryError(
@@ -117,8 +134,27 @@ def rows(n: int) -> Amount:
 def units(size: int | float, column: str) -> Amount:
     """A length of ``size`` on ``column``, any numeric column that only advances.
 
-    >>> units(0.5, "km").measure
-    Measure(kind='units', column='km')
+    Parameters
+    ----------
+    size : int or float
+        The length, positive and finite, in what the column counts.
+    column : str
+        A numeric column that never decreases with event time, such as a mileage or a meter reading.
+
+    Returns
+    -------
+    Amount
+        A length for windows such as ``sw.tumbling`` and ``sw.sliding``.
+
+    Examples
+    --------
+    The fuel of every ten kilometres:
+
+    >>> import slicewise as sw
+    >>> op = sw.Workload(time="t").query("q", sw.tumbling(sw.units(10, "km")), fuel=sw.sum("litres")).operator()
+    >>> _ = op.process_batch({"t": [1, 2, 3], "km": [2.0, 9.5, 12.0], "litres": [0.2, 0.5, 0.1]})
+    >>> [(result.start, result.end, result.values["fuel"]) for result in op.close()]
+    [(0, 10, 0.7), (10, 20, 0.1)]
     """
     if not _is_positive_finite(size):
         raise QueryError(

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.aggregates.order import MaxCount, MinCount, Range
-from slicewise.swag.base import is_selective
 from slicewise.windows import Context
 from slicewise.workload import Workload
 
@@ -38,7 +37,7 @@ class AggregateTraits:
         a = aggregate
         # By the function and not by the class: a subclass may have replaced it.
         of_extremes = type(a).combine in {cls.combine for cls in (Range, MaxCount, MinCount)}
-        extreme = a.commutative and (is_selective(a) or of_extremes)
+        extreme = a.commutative and (a.selective or of_extremes)
         return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind, extreme)
 
 

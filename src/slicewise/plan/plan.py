@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +101,22 @@ class Plan:
     schema: ResultSchema
     max_slice: int | None = None
     order: tuple[str, ...] = ()
+
+    def time_queries(self, group: Group) -> list[np.ndarray]:
+        """For each context-free window, then for each session gap, the queries of a group, as positions in the
+        workload."""
+        nothing = np.empty(0, np.int64)
+        of_family = dict(zip(group.families.tolist(), group.family_queries, strict=True))
+        periodic = [of_family.get(family, nothing) for family in range(len(self.windows))]
+        return periodic + [group.sessions.get(gap, nothing) for gap in range(len(self.gaps))]
+
+    def context_queries(
+        self, group: Group, windows: Sequence[Window], numbers: Collection[int] | None = None
+    ) -> list[np.ndarray]:
+        """For each of some context-aware windows, those of a group's queries that are among ``numbers``."""
+        nothing = np.empty(0, np.int64)
+        asked = [group.context.get(self.context.index(window), nothing) for window in windows]
+        return asked if numbers is None else [queries[np.isin(queries, list(numbers))] for queries in asked]
 
 
 def check_runnable(workload: Workload) -> None:

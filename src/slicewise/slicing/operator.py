@@ -7,7 +7,7 @@ engine has no use for: late rows, counters, the buffer of rows that came one at 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +18,16 @@ from slicewise.amounts import INTEGER, to_instant
 from slicewise.errors import DataError, QueryError
 from slicewise.plan.plan import ARRIVAL, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
-from slicewise.slicing import snapshots
-from slicewise.slicing.adapting import adapted_state
+from slicewise.slicing.adapting import StateLayout, adapted_state
 from slicewise.slicing.engine import Engine
+from slicewise.slicing.held_rows import HeldRows
 from slicewise.slicing.input import Batch, check_time, conform, parse_types, read_batch, watermark_limit
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.restoring import continue_from
 from slicewise.slicing.row_buffer import RowBuffer
+from slicewise.slicing.snapshots import BoundState, Counters, OperatorState, counting, describe, retire
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.time.window_manager import Sessions
 from slicewise.times import INFINITY
 from slicewise.windows import Window
@@ -57,17 +61,6 @@ class Stats:
     results: int
     late_rows: int
     watermark: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """Rows outside of the slices: late, or waiting to be judged."""
-
-    batch: Batch
-    key: np.ndarray
-
-    def take(self, index: np.ndarray) -> _Kept:
-        return _Kept(self.batch.take(index), self.key[index])
 
 
 class Operator:
@@ -109,8 +102,8 @@ class Operator:
         self._types = parse_types(types)
         self._time_type: pa.DataType | None = None
         self._engine: Engine | None = None
-        self._waiting: list[_Kept] = []
-        self._late: list[_Kept] = []
+        self._waiting: list[HeldRows] = []
+        self._late: list[HeldRows] = []
         self._closed = False
         self._buffer = RowBuffer(workload, ordered, self._flush, self._next_due)
         # The buffer's own function, so that a row costs a single call.
@@ -187,9 +180,9 @@ class Operator:
     def late(self) -> list[LateRow]:
         """The rows that came too late for every window of theirs, since this was last asked."""
         self._flush()
-        found = [row for kept in self._late for row in _late_rows(kept, self._keys)]
+        rows = [row for held in self._late for row in _late_rows(held, self._keys)]
         self._late = []
-        return found
+        return rows
 
     def stats(self) -> Stats:
         """Counts of what the operator holds and has done."""
@@ -198,12 +191,12 @@ class Operator:
         if self._engine is None:
             return Stats(0, 0, 0, 0, 0, 0, 0, watermark)
         state = self._engine.settled()
-        stored = [state.tuples, *(track.rows for track in state.tracks)]
+        held: list[Slices | Tuples] = [*state.slices, *state.rows]
         return Stats(
-            keys=len(np.unique(np.concatenate([state.slices.key, *(t.key for t in stored)]))),
-            slices=len(state.slices) + sum(track.slice_count for track in state.tracks),
-            tuples=sum(len(t) for t in stored) - sum(track.slice_count for track in state.tracks),
-            bytes=state.slices.nbytes + sum(t.nbytes for t in stored),
+            keys=len(np.unique(np.concatenate([part.key for part in held]))),
+            slices=sum(map(len, state.slices)),
+            tuples=sum(map(len, state.rows)),
+            bytes=sum(part.nbytes for part in held),
             rows=self._rows,
             results=self._results,
             late_rows=self._late_rows,
@@ -216,8 +209,7 @@ class Operator:
         if self._engine is None:
             return pa.table({})
         engine = self._engine
-        state = engine.settled()
-        s = state.slices
+        s = engine.settled().time.slices
         cells = engine.edges.needed_cells(s.first, engine.horizon)
         ends = np.array([engine.edges.needed_after(int(t), engine.horizon) for t in s.last], np.int64)
         names = {n: k.to_arrow() for n, k in zip(self.workload.keys, self._keys.decode(s.key), strict=True)}
@@ -249,7 +241,7 @@ class Operator:
         self._adapt(workload)
         if self._engine is None:
             return None
-        since = self._engine.state.since.get(name)
+        since = self._engine.since.get(name)
         return since if since is not None and since > -INFINITY else None
 
     def remove_query(self, name: str) -> None:
@@ -266,7 +258,7 @@ class Operator:
         """The whole state as plain data, with a format version and what the workload is; for :meth:`restore`."""
         self._check_open()
         self._flush()
-        return snapshots.take(self)
+        return self._saved().to_data()
 
     def restore(self, snapshot: Mapping[str, Any]) -> Operator:
         """Continue from a snapshot of this workload; queries may have been added or removed since.
@@ -274,7 +266,7 @@ class Operator:
         Refuses the state of another workload or of a newer format, and then leaves the operator as it was.
         """
         self._check_open()
-        snapshots.restore(self, snapshot)
+        self._restore(OperatorState.from_data(snapshot))
         return self
 
     # Inside
@@ -361,11 +353,11 @@ class Operator:
             kept[verdict.late] = False
             rest = np.flatnonzero(kept)
             engine.insert(key[rest], times[rest], {n: c.take(rest) for n, c in columns.items()})
-            self._turn_away(_Kept(batch.take(verdict.late), key[verdict.late]))
+            self._turn_away(HeldRows.of_batch(batch, key, verdict.late))
         else:
             engine.insert(key, times, columns)
         if len(verdict.waiting):
-            self._waiting.append(_Kept(batch.take(verdict.waiting), key[verdict.waiting]))
+            self._waiting.append(HeldRows.of_batch(batch, key, verdict.waiting))
         self._rows += len(batch)
         self._buffer.latest = engine.latest
         self._buffer.look_closer()
@@ -408,7 +400,7 @@ class Operator:
         self._types, self._time_type = types, time_type
         self._buffer.time_type = time_type
         self._keys = KeyTable([types[k] for k in self.workload.keys])
-        self._engine.state = replace(self._engine.state, watermark=self._watermark)
+        self._engine.watermark = self._watermark
 
     def _plan(self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> Plan:
         how = {"ordered": self.ordered, "store": self.store, "max_slice": self.max_slice, "ties": self.ties}
@@ -428,33 +420,72 @@ class Operator:
 
     def _judge_waiting(self, sessions: list[Sessions]) -> None:
         """Old rows counted if they turned out to lie in a session that is still open; else they are late."""
-        for kept in self._waiting:
-            joined = np.zeros(len(kept.key), bool)
-            for found, gap in zip(sessions, self._engine.plan.gaps, strict=True):  # type: ignore[union-attr]
-                joined |= found.hold(kept.key, kept.batch.times, gap)
+        for held in self._waiting:
+            joined = np.zeros(len(held.key), bool)
+            for of_gap, gap in zip(sessions, self._engine.plan.gaps, strict=True):  # type: ignore[union-attr]
+                joined |= of_gap.hold(held.key, held.first, gap)
             if not joined.all():
-                self._turn_away(kept.take(np.flatnonzero(~joined)))
+                self._turn_away(held.take(np.flatnonzero(~joined)))
         self._waiting = []
 
-    def _turn_away(self, kept: _Kept) -> None:
+    def _turn_away(self, held: HeldRows) -> None:
         assert self._engine is not None
-        self._late.append(kept)
-        self._late_rows += len(kept.key)
-        self._engine.forget(int(kept.batch.times.max()))
+        if held.batch is not None:
+            self._late.append(held)
+        self._late_rows += held.count
+        self._engine.forget(int(held.last.max()))
 
     def _forget_silent_keys(self) -> None:
         """Keys without slices cost nothing: now and then, numbers are given anew to those that are left."""
         assert self._engine is not None
-        state = self._engine.state
-        if self._engine.tracks:
+        if self._engine.context_aware:
             return  # a key that counts rows goes on counting where it stopped
+        state = self._engine.time.state
         if len(self._keys) < 1024 or len(self._keys) < 4 * len(state.slices) or self._waiting or self._late:
             return
-        tables = (state.reported.windows, *state.reported.sessions)
-        used = np.unique(np.concatenate([state.slices.key, *(t.key for t in tables)]))
+        used = np.unique(np.concatenate([state.slices.key, state.reported.key]))
         if 2 * len(used) < len(self._keys):
-            self._keys, renumbered = self._keys.without_unused(used)
-            self._engine.state = snapshots.renumbered(state, renumbered)
+            self._keys, numbers = self._keys.without_unused(used)
+            self._engine.renumber_keys(numbers)
+
+    def _saved(self) -> OperatorState:
+        """Everything that the operator knows."""
+        counters = Counters(self._rows, self._results, self._late_rows)
+        description = describe(self.workload, self.ordered)
+        if self._engine is None:
+            return OperatorState(description, self._watermark, counters)
+        assert self._time_type is not None
+        bound = BoundState(
+            # The user may have given the types of other columns too.
+            types={name: self._types[name] for name in (*self.workload.keys, *self.workload.columns)},
+            time_type=self._time_type,
+            layout=StateLayout.of(self._engine.plan),
+            engine=self._engine.saved(),
+            keys=self._keys.values,
+            numbering=self._keys.numbering,
+            counting=counting(self.workload),
+            retired=self._retired,
+            waiting=self._waiting,
+            late=self._late,
+        )
+        return OperatorState(description, self._watermark, counters, bound)
+
+    def _restore(self, state: OperatorState) -> None:
+        """Continue from a state; the operator is left as it was if that is refused."""
+        state.check(self.workload, self.ordered)
+        bound = state.bound
+        if bound is None:
+            self._forget_everything()
+        else:
+            went_on = continue_from(state, self.workload, self._types, self._time_type, self._plan)
+            self._forget_everything()
+            self._types, self._keys, self._engine = went_on.types, went_on.keys, went_on.engine
+            self._time_type = self._buffer.time_type = bound.time_type
+            self._retired = went_on.retired
+            self._waiting, self._late = list(bound.waiting), list(bound.late)
+        self._watermark = state.watermark
+        counters = state.counters
+        self._rows, self._results, self._late_rows = counters.rows, counters.results, counters.late_rows
 
     def _adapt(self, workload: Workload) -> None:
         """Run another workload from here on: the same one with queries added or removed."""
@@ -462,7 +493,7 @@ class Operator:
         retired = self._retired
         if self._engine is not None:
             going_on = {q.name for q in workload.queries if q in self.workload.queries}
-            retired = snapshots.retire(retired, snapshots.counting(self.workload), going_on, workload)
+            retired = retire(retired, counting(self.workload), going_on, workload)
             missing = [c for c in workload.columns if c not in self._types]
             if missing:
                 raise QueryError(
@@ -478,7 +509,7 @@ class Operator:
         self._buffer.look_closer()
 
 
-def _late_rows(kept: _Kept, keys: KeyTable) -> Iterator[LateRow]:
-    rows = kept.batch.rows()
-    for time, key, row in zip(kept.batch.times.tolist(), kept.key.tolist(), rows, strict=True):
+def _late_rows(held: HeldRows, keys: KeyTable) -> Iterator[LateRow]:
+    rows = [] if held.batch is None else held.batch.rows()
+    for time, key, row in zip(held.first.tolist(), held.key.tolist(), rows, strict=True):
         yield LateRow(time, keys.values[key] if keys.types else (), row)

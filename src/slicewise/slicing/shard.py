@@ -7,18 +7,18 @@ as no edge of a window lies inside a slice, all rows of a slice are late or none
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.plan.plan import VALUES
-from slicewise.slicing.engine import Engine
-from slicewise.slicing.input import Batch
-from slicewise.slicing.operator import Operator, _Kept
+from slicewise.slicing.engine import Engine, State
+from slicewise.slicing.held_rows import HeldRows
+from slicewise.slicing.operator import Operator
+from slicewise.slicing.snapshots import Counters, OperatorState
 from slicewise.slicing.time.slices import Slices
-from slicewise.slicing.time.tuples import Tuples
 from slicewise.times import INFINITY
 from slicewise.windows import Session
 from slicewise.workload import Workload
@@ -27,18 +27,6 @@ __all__ = ["Shard"]
 
 #: What a Python value takes that an array or a table of keys refers to.
 _OBJECT_BYTES = 100
-
-
-@dataclass(frozen=True, eq=False)
-class _SlicedRows:
-    """Rows of which only their slices are known, one entry per slice; stands where an operator keeps rows."""
-
-    times: np.ndarray
-    last: np.ndarray
-    rows: np.ndarray
-
-    def take(self, index: np.ndarray) -> _SlicedRows:
-        return _SlicedRows(self.times[index], self.last[index], self.rows[index])
 
 
 class Shard(Operator):
@@ -64,11 +52,27 @@ class Shard(Operator):
     def nbytes(self) -> int:
         """About how many bytes it takes: those of arrays, and what Python objects in them and keys take on average."""
         state = self.engine.state
-        rows = [state.tuples, *(track.rows for track in state.tracks)]
-        arrays = state.slices.nbytes + sum(r.nbytes for r in rows)
-        return arrays + _OBJECT_BYTES * (
-            len(self._keys) * max(len(self.workload.keys), 1) + _objects(state.slices, rows)
-        )
+        arrays = sum(slices.nbytes for slices in state.slices) + sum(rows.nbytes for rows in state.rows)
+        keys = len(self._keys) * max(len(self.workload.keys), 1)
+        return arrays + _OBJECT_BYTES * (keys + _objects(state))
+
+    @property
+    def counters(self) -> Counters:
+        """How many rows came, results went out, and rows came too late."""
+        return Counters(self._rows, self._results, self._late_rows)
+
+    @property
+    def key_count(self) -> int:
+        """How many keys there are; without key columns there is one as soon as a row has come."""
+        return len(self._keys) if self.workload.keys else int(self._rows > 0)
+
+    def state(self) -> OperatorState:
+        """Everything that the shard knows."""
+        return self._saved()
+
+    def restore_state(self, state: OperatorState) -> None:
+        """Continue from a state of this workload; queries may have been added or removed since."""
+        self._restore(state)
 
     def take_slices(self, keys: Sequence[pa.Array], count: int, slices: Slices) -> None:
         """Let in slices whose keys are positions in these key columns, of ``count`` keys."""
@@ -79,25 +83,25 @@ class Shard(Operator):
         if len(verdict.late):
             kept = np.ones(len(slices), bool)
             kept[verdict.late] = False
-            self._turn_away(_of_slices(slices, verdict.late))
+            self._turn_away(HeldRows.of_slices(slices, verdict.late))
             slices = slices.take(np.flatnonzero(kept))
         elif len(verdict.waiting):
-            self._waiting.append(_of_slices(slices, verdict.waiting))
+            self._waiting.append(HeldRows.of_slices(slices, verdict.waiting))
         self.engine.insert_slices(slices)
 
     def begin(self, queries: Sequence[str], at: int) -> None:
         """Let added queries report what starts at or after this event time, where the watermark runs ahead of rows."""
-        state = self.engine.state
+        engine = self.engine
         gaps = {q.name: int(q.window.gap.size) for q in self.workload.queries if isinstance(q.window, Session)}
         # A session that starts within the gap after an earlier row might have started with that row.
-        since = {n: max(state.since[n], at + gaps.get(n, 0)) for n in queries if n in state.after}
+        since = {n: max(engine.since[n], at + gaps.get(n, 0)) for n in queries if n in engine.after}
         after = dict.fromkeys(since, -INFINITY)
-        self.engine.state = replace(state, since={**state.since, **since}, after={**state.after, **after})
+        engine.limit_reports({**engine.since, **since}, {**engine.after, **after})
 
     def late_rows(self, column: str, keys: Sequence[str]) -> tuple[pa.Array, list[pa.Array]] | None:
         """One column of the late rows since this was last asked, and their keys; None when there are none."""
-        kept, self._late = self._late, []
-        sources = [k.batch.source for k in kept if isinstance(k.batch, Batch)]
+        late, self._late = self._late, []
+        sources = [held.batch.source for held in late if held.batch is not None]
         if not sources:
             return None
         return _column(sources, column), [_column(sources, key) for key in keys]
@@ -106,14 +110,6 @@ class Shard(Operator):
         """Late rows are counted, and nobody asks for them."""
         self._late = []
 
-    def _turn_away(self, kept: _Kept) -> None:
-        rows = kept.batch
-        if not isinstance(rows, _SlicedRows):
-            super()._turn_away(kept)
-            return
-        self._late_rows += int(rows.rows.sum())
-        self.engine.forget(int(rows.last.max()))
-
     def _forget_silent_keys(self) -> None:
         # Late rows are given back with key columns of their own, so numbers of keys may change under them.
         late, self._late = self._late, []
@@ -121,15 +117,11 @@ class Shard(Operator):
         self._late = late
 
 
-def _objects(slices: Slices, rows: Sequence[Tuples]) -> int:
+def _objects(state: State) -> int:
     """How many Python objects arrays refer to."""
-    arrays = [p for parts in slices.parts for p in parts] + [c.values for r in rows for c in r.columns.values()]
+    arrays = [p for slices in state.slices for parts in slices.parts for p in parts]
+    arrays += [column.values for rows in state.rows for column in rows.columns.values()]
     return sum(len(a) for a in arrays if a.dtype.hasobject)
-
-
-def _of_slices(slices: Slices, index: np.ndarray) -> _Kept:
-    rows = _SlicedRows(slices.first, slices.last, slices.rows)
-    return _Kept(rows.take(index), slices.key[index])  # type: ignore[arg-type]
 
 
 def _column(sources: Sequence[Mapping[str, Any]], name: str) -> pa.Array:

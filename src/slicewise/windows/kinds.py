@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
-from slicewise.amounts import INTEGER, ROWS, TIME, Amount, Measure
+from slicewise.amounts import ROWS, TIME, Amount, Measure
 from slicewise.errors import QueryError
 from slicewise.windows.families import PeriodicFamily, Progression
 from slicewise.windows.parameters import in_time_unit
@@ -196,8 +196,8 @@ class Window:
         return {}
 
     def scaled(self, digits: int) -> Self:
-        """The window with all its numbers times ``10**digits``, which must be whole then, on plain integers."""
-        lengths = {name: Amount(_times(length.size, digits), INTEGER) for name, length in self.lengths.items()}
+        """The window with all its numbers times ``10**digits``, which must be whole then."""
+        lengths = {name: Amount(_times(length.size, digits), length.measure) for name, length in self.lengths.items()}
         return dataclasses.replace(self, **lengths, **{n: _times(at, digits) for n, at in self.instants.items()})
 
 

@@ -1,4 +1,4 @@
-"""Discretisers: where context-aware windows lie among the rows of a track. Cutty's word for turning rows into windows.
+"""Discretisers: where context-aware windows lie among ordered rows. Cutty's word for turning rows into windows.
 
 The rows of each key are in event-time order and have positions 0, 1, 2, ... over the whole life of the stream; every
 window is a range of neighbouring rows. A discretiser is asked once per watermark step, with the rows whose order may
@@ -8,7 +8,7 @@ still change and those that undecided windows need, and answers for all keys at 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges, segment_lengths, segment_starts
 from slicewise.results import OPEN_END
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.steps import Step
+from slicewise.slicing.window_ranges import WindowRanges
 from slicewise.times import INFINITY
 from slicewise.windows import Frames, Punctuated, Sliding, Window
 
@@ -28,38 +30,46 @@ __all__ = [
     "Discretiser",
     "Remembered",
     "Retained",
-    "Step",
-    "WindowRanges",
     "ordinals",
 ]
 
 
-NO_ROWS = np.empty(0, np.int64)
-
-#: What a discretiser remembers: arrays with an entry for every key, and what some keys need, by their number.
-Remembered = tuple[tuple[np.ndarray, ...], dict[int, Any]]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One move of the watermark.
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """What a discretiser remembers, as plain data.
 
     Attributes
     ----------
-    before
-        The horizon before it: windows decided by earlier rows were final already.
-    watermark
-        The new watermark: windows due by then are reported.
-    horizon
-        The new horizon: the order of earlier rows is final from now on.
-    passed
-        The watermark before it.
+    arrays
+        With an entry for every key.
+    by_key
+        What some keys need beside it, by their number.
     """
 
-    before: int
-    watermark: int
-    horizon: int
-    passed: int
+    arrays: tuple[np.ndarray, ...] = ()
+    by_key: Mapping[int, Any] = field(default_factory=dict)
+
+    def of_keys(self, low: int, high: int) -> Remembered:
+        """What is remembered of the keys from number ``low`` to before ``high``."""
+        return Remembered(
+            tuple(array[low:high] for array in self.arrays), {k: v for k, v in self.by_key.items() if low <= k < high}
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence[Remembered]) -> Remembered:
+        """What is remembered of several ranges of keys, in order."""
+        arrays = tuple(np.concatenate(arrays) for arrays in zip(*(part.arrays for part in parts), strict=True))
+        return cls(arrays, {key: value for part in parts for key, value in part.by_key.items()})
+
+    def to_data(self) -> tuple[tuple[np.ndarray, ...], dict[int, Any]]:
+        """The memory as plain data."""
+        return self.arrays, dict(self.by_key)
+
+    @classmethod
+    def from_data(cls, data: Sequence[Any]) -> Remembered:
+        """The memory from what :meth:`to_data` gave."""
+        arrays, by_key = data
+        return cls(tuple(arrays), by_key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,42 +86,6 @@ class Retained:
 
     rows: np.ndarray
     begins: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class WindowRanges:
-    """Windows that are due, over the rows of a view.
-
-    Attributes
-    ----------
-    family
-        The number of the window among the discretiser's.
-    low, high
-        The range of rows; positions in the view, or in ``rows`` where only some rows count.
-    start, end
-        The bounds that are reported.
-    decided
-        The event time of the row that decided the window: once the horizon has passed it, the window is final.
-    rows
-        The rows that count, if not all do.
-    """
-
-    family: np.ndarray
-    key: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    decided: np.ndarray
-    rows: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.family)
-
-    def take(self, index: np.ndarray) -> WindowRanges:
-        """The windows at ``index``."""
-        names = ("family", "key", "low", "high", "start", "end", "decided")
-        return WindowRanges(*[getattr(self, n)[index] for n in names], self.rows)  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,11 +138,11 @@ class Discretiser:
 
     def save(self, memory: Any) -> Remembered:
         """What is remembered, as plain data."""
-        return memory, {}
+        return Remembered(memory)
 
     def load(self, data: Remembered) -> Any:
         """What :meth:`save` gave, back again."""
-        return data[0]
+        return data.arrays
 
 
 class CountWindows(Discretiser):
@@ -192,12 +166,12 @@ class CountWindows(Discretiser):
             self._first_ending_at(undecided), (passed - self.n - self.offset) // self.m
         )
         end = start + self.n[family, 0]
-        low, last = view.place_of(segment, start), view.place_of(segment, end - 1)
-        found = WindowRanges(family, view.keys[segment], low, last + 1, start, end, view.time[last])
+        low, high = view.place_of(segment, start), view.place_of(segment, end)
+        windows = WindowRanges(family, view.keys[segment], low, high, start, end, view.last_time(high - 1))
         settled = view.first_at(step.horizon)
         reached = view.position_at(settled)
         _, segment, start = self._starts(self._first_ending_at(reached), (reached - 1 - self.offset) // self.m)
-        return found, Retained(settled, view.place_of(segment, start))
+        return windows, Retained(settled, view.place_of(segment, start))
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         # A window that is full waits for a row behind its last one.
@@ -232,7 +206,7 @@ class ConditionWindows(Discretiser):
         return Column(self.window.rule.mask(columns, rows, query=repr(self.window)).astype(np.int64), pa.bool_())
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
-        meets = view.rows.columns[self.column].values.astype(bool)
+        meets = view.marks(self.column).astype(bool)
         head = np.zeros(len(meets), bool)
         head[view.starts] = True
         if self.frames:
@@ -251,7 +225,7 @@ class ConditionWindows(Discretiser):
         due = counted & (decided >= step.before) & (decided <= step.watermark)
         found = WindowRanges(
             np.zeros(len(low), np.int64),
-            view.rows.key[low],
+            view.key[low],
             low,
             high,
             view.time[low],

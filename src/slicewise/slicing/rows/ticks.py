@@ -9,8 +9,10 @@ import numpy as np
 
 from slicewise.amounts import ROWS, Amount
 from slicewise.kernels import enumerate_ranges
-from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Step, WindowRanges
+from slicewise.slicing.rows.discretisers import Arrivals
 from slicewise.slicing.rows.monotonic import MeasuredRows
+from slicewise.slicing.steps import Step
+from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.times import INFINITY
 
 __all__ = ["TickState", "Ticks", "found_at", "is_by_position", "last_tick", "next_tick", "tick_memory", "ticks_of"]

@@ -22,8 +22,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from slicewise.amounts import from_micros
 from slicewise.errors import OverflowInWindowError, StateError
 from slicewise.results import Results
-from slicewise.slicing.input import watermark_limit
-from slicewise.slicing.shard import Shard
+from slicewise.slicing import Counters, OperatorState, Shard, State, watermark_limit
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.streaming.chunks import join, split
@@ -42,7 +41,7 @@ _NAME = T.StructType([T.StructField("name", T.StringType())])
 _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("said", T.StringType())])
 #: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
 HEAD = "head"
-FORMAT = 3
+FORMAT = 4
 #: Where a row as it came stands beside the columns of the user, none of which can have this name.
 WHOLE = "\0row"
 
@@ -118,7 +117,7 @@ class ShardProcessor(StatefulProcessor):
         # Packs come in any order; the answer must not depend on it.
         packs = sorted(rows, key=lambda pack: pack.partition)
         head, shard = self._load(key)
-        before = (shard._rows, shard._late_rows)
+        before = shard.counters
         tables, late = [], []
         for pack in packs:
             content = read_rows(pack.content, self.job.workload.trusted)
@@ -146,7 +145,7 @@ class ShardProcessor(StatefulProcessor):
         now = timerValues.getCurrentProcessingTimeInMs()
         silent = from_micros(1000 * (now - head["arrived"]), self.job.workload.time_measure.unit)
         clock = self.job.watermark(head["latest"] + silent)
-        before = (shard._rows, shard._late_rows)
+        before = shard.counters
         results = _advance(shard, clock) if head["latest"] > -INFINITY else Results()
         told = yield from self._finish(key, head, shard, results, before, 0, [])
         self._wake_up(told, now)
@@ -170,7 +169,7 @@ class ShardProcessor(StatefulProcessor):
         if shard is None:
             shard = Shard(job.running, job.types, job.time_type)
             chunks = {name: self._chunk(name) for name in head["directory"]}
-            shard.restore(_continued(join(rest, chunks, job.workload.trusted), head, job))
+            shard.restore_state(_continued(join(rest, chunks, job.workload.trusted), head, job))
             if job.ahead and head["latest"] > -INFINITY:
                 had = head["queries"]
                 shard.begin([q.name for q in job.workload.queries if had.get(q.name) != repr(q)], head["latest"] + 1)
@@ -186,14 +185,15 @@ class ShardProcessor(StatefulProcessor):
         head: dict[str, Any],
         shard: Shard,
         results: Results,
-        before: tuple[int, int],
+        before: Counters,
         bad: int,
         late: list[pa.Table],
     ) -> Generator[Row, None, dict[str, Any]]:
         """Send results, keep the state; what its head says."""
         batches = _batches(shard, results, late, self.job)
         told = self._save(key, head, shard)
-        came = {"rows": shard._rows - before[0], "late": shard._late_rows - before[1], "bad": bad}
+        now = shard.counters
+        came = {"rows": now.rows - before.rows, "late": now.late_rows - before.late_rows, "bad": bad}
         kept = {"keys": told["counts"]["keys"], "slices": told["counts"]["slices"], "watermark": told["watermark"]}
         yield from reports(came | kept, batches)
         return told
@@ -201,14 +201,14 @@ class ShardProcessor(StatefulProcessor):
     def _save(self, key: Any, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
         """Write what changed; what the head says now."""
         old: dict[str, str] = head["directory"]
-        snapshot = shard.snapshot()
-        rest, chunks, directory = split(snapshot, self.job.width, old, self.job.workload.trusted)
+        state = shard.state()
+        rest, chunks, directory = split(state, self.job.width, old, self.job.workload.trusted)
         for name, data in chunks.items():
             self.chunks.updateValue((name,), (data, None))
         for name in old.keys() - directory.keys():
             self.chunks.removeKey((name,))
         version = uuid.uuid4().hex
-        told = _told(shard, snapshot, self.job)
+        told = _told(shard, state, self.job)
         head = {**head, "format": FORMAT, "version": version, "directory": directory, **told}
         self.chunks.updateValue((HEAD,), (rest, json.dumps(head)))
         if not os.environ.get("SLICEWISE_NO_CACHE"):
@@ -266,48 +266,45 @@ def _batches(shard: Shard, results: Results, bad: list[pa.Table], job: ShardJob)
     return batches
 
 
-def _continued(snapshot: dict[str, Any], head: Mapping[str, Any], job: ShardJob) -> dict[str, Any]:
-    """A snapshot for this run. How far ahead windows are reported depends on the longest, which may be another now.
+def _continued(state: OperatorState, head: Mapping[str, Any], job: ShardJob) -> OperatorState:
+    """A state for this run. How far ahead windows are reported depends on the longest, which may be another now.
 
     What was reported counts as reported, and what can be corrected no more stays so.
     """
-    was, now = snapshot["workload"]["lateness"], job.running.lateness
-    if job.ahead:
-        snapshot["workload"]["lateness"] = now
-    if snapshot["watermark"] > -INFINITY:
-        snapshot["watermark"] += max(job.ahead - head["ahead"], now - was)
-    return snapshot
+    was, now, watermark = state.description["lateness"], job.running.lateness, state.watermark
+    if watermark > -INFINITY:
+        watermark += max(job.ahead - head["ahead"], now - was)
+    return state.with_lateness(now if job.ahead else was, watermark)
 
 
-def _told(shard: Shard, snapshot: Mapping[str, Any], job: ShardJob) -> dict[str, Any]:
+def _told(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str, Any]:
     """What the head of a shard says about it: to a later run, and to those who inspect the checkpoint."""
-    slices, tuples, tracks = snapshot["slices"], snapshot["tuples"], shard.engine.state.tracks
-    sliced = sum(track.slice_count for track in tracks)
+    assert state.bound is not None
+    engine, counters = state.bound.engine, state.counters
     return {
         "said": job.said(),
         "ahead": job.ahead,
         "counts": {
-            "keys": len(shard._keys) if job.workload.keys else int(shard._rows > 0),
-            "slices": len(slices["key"]) + sliced,
-            "tuples": len(tuples["key"]) + sum(len(track.rows) for track in tracks) - sliced,
-            "rows": shard._rows,
-            "results": shard._results,
-            "late": shard._late_rows,
+            "keys": shard.key_count,
+            "slices": sum(map(len, engine.slices)),
+            "tuples": sum(map(len, engine.rows)),
+            "rows": counters.rows,
+            "results": counters.results,
+            "late": counters.late_rows,
         },
         "watermark": job.shown(shard.watermark),
         "queries": {q.name: repr(q) for q in job.workload.queries},
-        "oldest": _oldest(snapshot),
-        "since": {name: at for name, at in snapshot["since"].items() if at > -INFINITY},
+        "oldest": _oldest(engine),
+        "since": {name: at for name, at in engine.since.items() if at > -INFINITY},
         "timestamps": pa.types.is_timestamp(job.time_type),
         "unit": job.workload.time_measure.unit,
     }
 
 
-def _oldest(snapshot: Mapping[str, Any]) -> int | None:
+def _oldest(state: State) -> int | None:
     """The event time of the oldest row that the state still holds."""
-    arrays = [snapshot["slices"]["first"], snapshot["tuples"]["time"], *(t["rows"]["time"] for t in snapshot["tracks"])]
-    times = [int(array.min()) for array in arrays if len(array)]
-    return min(times, default=None)
+    times = [slices.first for slices in state.slices] + [rows.time for rows in state.rows]
+    return min((int(time.min()) for time in times if len(time)), default=None)
 
 
 def _check(head: Mapping[str, Any], job: ShardJob) -> None:

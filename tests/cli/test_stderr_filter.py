@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from slicewise.cli.noise import filtered, is_noise
+from slicewise.cli.stderr_filter import filtered, is_noise
 
 LINES = [
     ("", True),
@@ -31,7 +31,7 @@ def test_lines_that_say_nothing_are_noise(line, noise):
 def test_programs_that_are_started_meanwhile_are_filtered_to_their_end():
     script = """if True:
         import subprocess, sys, time
-        from slicewise.cli.noise import filtered
+        from slicewise.cli.stderr_filter import filtered
         seen = []
         late = "import sys, time; time.sleep(0.3); print('after', file=sys.stderr); print('Setting default log level', file=sys.stderr)"
         with filtered(seen.append):

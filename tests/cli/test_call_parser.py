@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.aggregates import AGGREGATES
 from slicewise.aggregates.base import Aggregate
-from slicewise.cli.notation import NotationError, read_aggregate, read_window
+from slicewise.cli.call_parser import CallSyntaxError, read_aggregate, read_window
 from slicewise.windows import Window
 
 
@@ -81,7 +81,7 @@ def test_what_is_said_of_a_window_reads_back():
 
 # (what is read, text, the character it is about, message)
 WINDOW_TIP = "; quote lengths and conditions: '1 minute', 'price < 10'"
-COLUMN_TIP = "; quote a column that is no single word, or a word of Python: 'my col'"
+COLUMN_TIP = "; quote a column whose name is not a single word, or is a keyword of Python: 'my col'"
 A_WINDOW = "write a window such as \"tumbling('1 minute')\""
 AN_AGGREGATE = "write an aggregate such as 'sum(v)'"
 MISTAKES = [
@@ -102,9 +102,9 @@ MISTAKES = [
     (read_window, "tumbling(*x)", 9, "`tumbling` takes its arguments one by one; got *"),
     (read_window, "tumbling(**x)", 11, "`tumbling` takes its arguments one by one; got **"),
     (read_window, "tumbling('0 seconds')", 0, "`length` must be positive; got '0 seconds'"),
-    (read_window, "tumbling(second)", 9, "`length` of `tumbling` must be a text or a number, as in \"tumbling('1 minute')\"; got 'second'; put it in quotes"),
-    (read_window, "tumbling(None)", 9, "`length` of `tumbling` must be a text or a number, as in \"tumbling('1 minute')\"; got 'None'"),
-    (read_window, "tumbling(f'{x}')", 9, "`length` of `tumbling` must be a text or a number, as in \"tumbling('1 minute')\"; got \"f'{x}'\""),
+    (read_window, "tumbling(second)", 9, "`length` of `tumbling` must be a string or a number, as in \"tumbling('1 minute')\"; got 'second'; put it in quotes"),
+    (read_window, "tumbling(None)", 9, "`length` of `tumbling` must be a string or a number, as in \"tumbling('1 minute')\"; got 'None'"),
+    (read_window, "tumbling(f'{x}')", 9, "`length` of `tumbling` must be a string or a number, as in \"tumbling('1 minute')\"; got \"f'{x}'\""),
     (read_window, "tumbling(lambda: 1)", 9, "`length` of `tumbling` must be a literal here; use Python for functions"),
     (read_window, "tumbling(row(3))", 9, "unknown length 'row'; did you mean 'rows'?"),
     (read_window, "between(rows(3), 5)", 8, "`start` of `between` must be a literal here; use Python for functions"),
@@ -124,11 +124,11 @@ MISTAKES = [
     (read_aggregate, "sum()", 0, "`sum` needs `column`, as in 'sum(v)'"),
     (read_aggregate, "max_by(page)", 0, "`max_by` needs `by`, as in 'max_by(page, price)'"),
     (read_aggregate, "sum(v, w)", 7, "`sum` takes 1 argument; this is one too many"),
-    (read_aggregate, "sum(3)", 4, "`column` of `sum` must be a column, a name or a quoted text; got '3'; compute it in `source.select` first"),
-    (read_aggregate, "sum(a + b)", 4, "`column` of `sum` must be a column, a name or a quoted text; got 'a + b'; compute it in `source.select` first"),
-    (read_aggregate, "sum(a.b)", 4, "`column` of `sum` must be a column, a name or a quoted text; got 'a.b'; compute it in `source.select` first"),
+    (read_aggregate, "sum(3)", 4, "`column` of `sum` must be a column, a name or a quoted string; got '3'; compute it in `source.select` first"),
+    (read_aggregate, "sum(a + b)", 4, "`column` of `sum` must be a column, a name or a quoted string; got 'a + b'; compute it in `source.select` first"),
+    (read_aggregate, "sum(a.b)", 4, "`column` of `sum` must be a column, a name or a quoted string; got 'a.b'; compute it in `source.select` first"),
     (read_aggregate, "percentile(v, 9)", 0, "`q` of `percentile` must be a number from 0 to 1, or a list of them; got 9: 0.9 is the 90th percentile"),
-    (read_aggregate, "percentile(v, q)", 14, "`q` of `percentile` must be a text or a number, as in 'percentile(v, 0.9)'; got 'q'; put it in quotes"),
+    (read_aggregate, "percentile(v, q)", 14, "`q` of `percentile` must be a string or a number, as in 'percentile(v, 0.9)'; got 'q'; put it in quotes"),
     (read_aggregate, "sum(my col)", 4, f"this cannot be read; {AN_AGGREGATE}{COLUMN_TIP}"),
     (read_aggregate, "sum(class)", 4, f"this cannot be read; {AN_AGGREGATE}{COLUMN_TIP}"),
     (read_aggregate, "aggregate(lift=f)", 0, "`aggregate` takes code, which a job file cannot hold: use Python for it, sw.aggregate(...)"),
@@ -141,7 +141,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("read", "text", "at", "message"), MISTAKES, ids=[m[1][:30] for m in MISTAKES])
 def test_mistakes_say_what_and_where(read, text, at, message):
-    with pytest.raises(NotationError) as caught:
+    with pytest.raises(CallSyntaxError) as caught:
         read(text)
     assert str(caught.value).startswith(message)
     if not message.endswith("known: "):
@@ -173,7 +173,7 @@ def test_nothing_is_ever_run(text, monkeypatch, tmp_path):
     for name in ("eval", "exec"):
         monkeypatch.setattr(builtins, name, lambda *_: pytest.fail("it ran"))
     for read in (read_window, read_aggregate):
-        with pytest.raises(NotationError):
+        with pytest.raises(CallSyntaxError):
             read(text)
     assert not list(tmp_path.iterdir())
 
@@ -226,12 +226,12 @@ def test_any_text_is_read_or_refused_at_a_place(text):
     for read, kind in ((read_window, Window), (read_aggregate, Aggregate)):
         try:
             found = read(text)
-        except NotationError as e:
+        except CallSyntaxError as e:
             found, at = None, e.at
         assert isinstance(found, kind) or 0 <= at <= max(len(text), 1)
 
 
 @pytest.mark.parametrize("text", ["(" * 300, "-" * 1900 + "1", "tumbling(" + "-" * 1501 + "1)", "[" * 100 + "]" * 100])
 def test_deep_nesting_is_refused(text):
-    with pytest.raises(NotationError):
+    with pytest.raises(CallSyntaxError):
         read_window(text)

@@ -1,4 +1,4 @@
-"""Running: a job on Spark, from its source through its workload to its sink. Spark is reached by its objects only."""
+"""Job runner: a job on Spark, from source through workload to sink. Uses Spark objects without importing pyspark."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from slicewise.cli.jobs import Job, Sink, Source
 from slicewise.cli.status import BatchWatch, Progress, Status
 
 __all__ = [
-    "brief",
     "flattened",
     "follow",
-    "hush",
     "open_session",
     "read_source",
     "run_batch",
+    "short_error",
+    "silence_logs",
     "start_stream",
     "stopping",
 ]
 
 _POLL_SECONDS = 0.5
 _LONGEST_MESSAGE = 20
+#: Our errors in what Spark reports of its workers, which is text: a line, and those that continue it.
+_OUR_ERRORS = re.compile(r"slicewise\.errors\.\w+: (.*(?:\n(?!\s*\n|\tat |\s+at |Traceback|Caused by).*)*)")
 #: What to change in the job, by Spark's error conditions.
 _TIPS = {
     "PATH_ALREADY_EXISTS": 'give the job another sink.path, or a sink.mode: "overwrite" or "append"',
@@ -36,7 +38,7 @@ _TIPS = {
 
 
 def open_session(job: Job, master: str | None, conf: Mapping[str, str], packages: tuple[str, ...]) -> Any:
-    """A Spark session for the job; what the command line says goes before what the job says."""
+    """A Spark session for the job; options of the command line take precedence over those of the job."""
     from slicewise.spark import local_session
 
     return local_session(
@@ -65,16 +67,16 @@ def read_source(spark: Any, source: Source) -> Any:
 
 def flattened(df: Any) -> Any:
     """The results with ``window_start``, ``window_end``, ``span_start``, ``span_end`` instead of the two structs."""
-    said = []
+    expressions = []
     for column in df.columns:
         name = "`" + column.replace("`", "``") + "`"
-        structs = column in ("window", "span")
-        said += [f"{column}.{b} AS {column}_{b}" for b in ("start", "end")] if structs else [name]
-    return df.selectExpr(*said)
+        is_struct = column in ("window", "span")
+        expressions += [f"{column}.{b} AS {column}_{b}" for b in ("start", "end")] if is_struct else [name]
+    return df.selectExpr(*expressions)
 
 
 def run_batch(spark: Any, df: Any, sink: Sink, status: Status) -> None:
-    """Write the results of a batch, with the tasks that are done shown meanwhile."""
+    """Write the results of a batch, and show meanwhile how many tasks are done."""
     if sink.format == "console":
         status.quiet()
         df.show(*_console_options(sink.options))
@@ -90,14 +92,14 @@ def run_batch(spark: Any, df: Any, sink: Sink, status: Status) -> None:
 
 
 def _console_options(options: Mapping[str, str]) -> tuple[int, bool | int]:
-    """Rows to show and where to cut them, as Spark's console sink names them."""
+    """The number of rows to show and where to cut them, from the options of Spark's console sink."""
     rows = options.get("numRows", "20")
     cut = options.get("truncate", "false")
     return int(rows) if rows.isdecimal() else 20, int(cut) if cut.isdecimal() else cut == "true"
 
 
 def start_stream(df: Any, job: Job) -> Any:
-    """Start the stream; the streaming query."""
+    """Start the stream; returns the streaming query."""
     sink, trigger = job.sink, job.trigger
     writer = df.writeStream.queryName(job.name).outputMode(sink.mode).options(**sink.options)
     writer = writer.option("checkpointLocation", sink.checkpoint)
@@ -115,9 +117,9 @@ def start_stream(df: Any, job: Job) -> Any:
     return writer.start(sink.path) if sink.path is not None else writer.start()
 
 
-def hush(spark: Any) -> None:
+def silence_logs(spark: Any) -> None:
     """Keep Spark from logging the tasks that end when a stream is stopped in the middle of a micro-batch."""
-    # Spark Connect has no context, and its server logs where it runs.
+    # Spark Connect has no context; its server logs on its own machine.
     with contextlib.suppress(Exception):
         spark.sparkContext.setLogLevel("OFF")
 
@@ -148,10 +150,10 @@ def follow(
 
 
 def _report(query: Any, status: Status, seen: int) -> int:
-    """Show the micro-batches after ``seen``; the last one shown."""
-    for said in query.recentProgress:
-        # As JSON: in the object itself what was observed is rows of Spark.
-        progress = Progress.of(json.loads(said.json) if hasattr(said, "json") else said)
+    """Show the micro-batches after ``seen``; returns the number of the last one."""
+    for report in query.recentProgress:
+        # As JSON, because the object itself holds observed metrics as rows of Spark.
+        progress = Progress.of(json.loads(report.json) if hasattr(report, "json") else report)
         if progress.batch > seen:
             status.micro_batch(progress)
             seen = progress.batch
@@ -182,16 +184,16 @@ def stopping() -> Iterator[threading.Event]:
             signal.signal(s, handler)
 
 
-def brief(error: BaseException) -> str:
-    """What went wrong, without the stack traces of three languages.
+def short_error(error: BaseException) -> str:
+    """The message of an error of Spark, without the stack traces of three languages.
 
-    >>> brief(ValueError("An error occurred\\nTraceback\\nslicewise.errors.DataError: null time\\n\\tat org.x"))
+    >>> short_error(ValueError("An error occurred\\nTraceback\\nslicewise.errors.DataError: null time\\n\\tat org.x"))
     'null time'
     """
     text = str(error) or type(error).__name__
-    ours = re.findall(r"slicewise\.errors\.\w+: (.*(?:\n(?!\s*\n|\tat |\s+at |Traceback|Caused by).*)*)", text)
-    if ours:
-        return ours[-1].strip()
+    messages: list[str] = _OUR_ERRORS.findall(text)
+    if messages:
+        return messages[-1].strip()
     text = re.split(r"\n+(?:JVM stacktrace:|=== Streaming Query ===)", text)[0]
     lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s+at |\s*\.\.\. \d+ more", line)]
     tips = [tip for condition, tip in _TIPS.items() if f"[{condition}" in text]

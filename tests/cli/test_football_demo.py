@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from slicewise.cli import comparison, demos
+from slicewise.cli import comparison, football_demo
 from slicewise.cli.status import Progress
 from slicewise.errors import SlicewiseError
 
 
 def paced(monkeypatch, *batches: Progress) -> str:
     clock = iter([100.0, 107.25])
-    monkeypatch.setattr(demos.time, "perf_counter", lambda: next(clock))
-    status = demos._Paced(Console(file=io.StringIO()))
+    monkeypatch.setattr(football_demo.time, "perf_counter", lambda: next(clock))
+    status = football_demo._Paced(Console(file=io.StringIO()))
     for progress in batches:
         status.micro_batch(progress)
     return status.pace()
@@ -35,7 +35,7 @@ def test_one_micro_batch_has_no_rate(monkeypatch):
 def test_without_matplotlib_the_chart_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     (tmp_path / "chart.png").write_text("of another run")
-    said = demos._draw(pa.table({}), tmp_path / "chart.png")
+    said = football_demo._draw(pa.table({}), tmp_path / "chart.png")
     assert said == "not drawn: matplotlib is not installed; pip install 'slicewise[plot]'"
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,7 @@
-"""Same: whether two values are the same to a tester: floats up to rounding, NaN is NaN, containers by their items."""
+"""Same: whether two values are equal up to rounding, for invariants and tests: NaN is NaN, containers by their items.
+
+A leaf: ``swag`` checks its structures with it, ``testing`` the laws of aggregates.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,9 @@ def is_same(a: Any, b: Any, scale: float | None = None) -> bool:
         return len(a) == len(b) and all(is_same(x, y, scale) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) or isinstance(b, float):
         return isinstance(a, Number) and isinstance(b, Number) and _is_near(float(a), float(b), scale)  # type: ignore[arg-type]
-    if type(a) is type(b) and type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__"):
-        return is_same(vars(a), vars(b), scale)  # the object of a class that says nothing about equality
+    equality: Any = type(a).__eq__
+    if type(a) is type(b) and equality is object.__eq__ and hasattr(a, "__dict__"):
+        return is_same(vars(a), vars(b), scale)  # the object of a class that does not define equality
     return _is_equal(a, b)
 
 

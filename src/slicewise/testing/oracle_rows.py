@@ -1,4 +1,4 @@
-"""Rows as the oracle keeps them, and the error that names one. Read by the oracle and by its context-aware half."""
+"""Oracle rows: rows as the oracle keeps them, and the error that names one. Read by both halves of the oracle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Key = tuple[Any, ...]
 
 @dataclass(eq=False)
 class Row:
-    """A row as it came, its place in event-time order, and the watermark it was judged by."""
+    """A row as it arrived, its place in event-time order, and the watermark by which it was judged."""
 
     time: int
     values: Mapping[str, Any]
@@ -35,13 +35,13 @@ class RefusedRowError(DataError):
 
 
 def results_of(query: Any, rows: Sequence[Row], by_value: Collection[Any] = ()) -> dict[str, Any]:
-    """The values of a query's aggregates over some rows; to those ``by_value``, rows of equal time come by value."""
+    """The values of a query's aggregates over some rows; those in ``by_value`` get rows of equal time by value."""
     ordinary = [(name, a) for name, a in query.aggregates.items() if a not in by_value]
     picked = [(name, a) for name, a in query.aggregates.items() if a in by_value]
-    found = aggregated(ordinary, rows)
+    values = aggregated(ordinary, rows)
     for name, aggregate in picked:
-        found |= aggregated([(name, aggregate)], in_value_order(aggregate, rows))
-    return {name: found[name] for name in query.aggregates}
+        values |= aggregated([(name, aggregate)], in_value_order(aggregate, rows))
+    return {name: values[name] for name in query.aggregates}
 
 
 def in_value_order(aggregate: Any, rows: Sequence[Row]) -> list[Row]:
@@ -57,14 +57,14 @@ def aggregated(aggregates: Iterable[tuple[str, Any]], rows: Sequence[Row]) -> di
 
 
 def column_of(row: Mapping[str, Any], name: str, who: str) -> Any:
-    """One value of a row; ``who`` asks for it."""
+    """One value of a row; ``who`` reads it, in the words of the error if it is missing."""
     if name not in row:
         raise DataError(f"a row has no column {name!r}, which {who}; {did_you_mean(name, row)}")
     return row[name]
 
 
 def whole(value: Any, what: str) -> int:
-    """An integer, or an error that says what must be one."""
+    """An integer; ``what`` names it in the error if it is none."""
     try:
         return operator.index(value)
     except TypeError:

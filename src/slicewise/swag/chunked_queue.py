@@ -1,4 +1,4 @@
-"""Chunks: a queue with cheap access by position, stored in pieces. Under DABA, whose pointers point into its middle."""
+"""Chunked queue: cheap access by position, stored in chunks. Under DABA, whose pointers point into its middle."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ChunkedQueue:
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks."""
         return len(self._chunks)
 
     def __getitem__(self, position: int) -> Any:
@@ -78,7 +78,7 @@ class ChunkedQueue:
             del self._chunks[chunk]
 
     def popleft(self) -> None:
-        """Let the oldest value go.
+        """Remove the oldest value.
 
         Runtime complexity: O(1).
         """

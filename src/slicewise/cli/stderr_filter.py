@@ -1,4 +1,4 @@
-"""Noise: what Spark and its workers write on the error output although nothing is wrong, kept from terminals."""
+"""Stderr filter: keeps harmless lines of Spark and its workers off the terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOISE = re.compile(
 
 
 def is_noise(line: str) -> bool:
-    """Whether a line says nothing that a user of a job would want to know.
+    """Whether a line is of no use to someone who runs a job.
 
     >>> is_noise('Setting default log level to "WARN".'), is_noise("java.lang.OutOfMemoryError: Java heap space")
     (True, False)
@@ -34,28 +34,29 @@ def is_noise(line: str) -> bool:
 
 
 @contextlib.contextmanager
-def filtered(say: Callable[[str], None]) -> Iterator[None]:
-    """Programs that are started meanwhile write their errors to us for good; ``say`` gets what is no noise.
+def filtered(write_line: Callable[[str], None]) -> Iterator[None]:
+    """Filter the error output of programs that are started in this context, for as long as they run.
 
-    Nothing is done where the error output is not that of the process, as in tests.
+    ``write_line`` gets every line that is not noise. Does nothing where ``sys.stderr`` is not the error output of the
+    process, as in tests.
     """
     if sys.stderr is not sys.__stderr__ or sys.stderr is None:
         yield
         return
-    reading, writing = os.pipe()
-    threading.Thread(target=_forward, args=(reading, say), daemon=True).start()
-    before = os.dup(2)
-    os.dup2(writing, 2)
-    os.close(writing)
+    read_end, write_end = os.pipe()
+    threading.Thread(target=_forward, args=(read_end, write_line), daemon=True).start()
+    stderr_before = os.dup(2)
+    os.dup2(write_end, 2)
+    os.close(write_end)
     try:
         yield
     finally:
-        os.dup2(before, 2)
-        os.close(before)
+        os.dup2(stderr_before, 2)
+        os.close(stderr_before)
 
 
-def _forward(reading: int, say: Callable[[str], None]) -> None:
-    with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
+def _forward(read_end: int, write_line: Callable[[str], None]) -> None:
+    with os.fdopen(read_end, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if not is_noise(line):
-                say(line.rstrip("\n"))
+                write_line(line.rstrip("\n"))

@@ -1,4 +1,4 @@
-"""Demos: the football match of the paper as a Spark stream, with five kinds of windows at once."""
+"""Football demo: the football match of the paper as a Spark stream, with five kinds of windows at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from slicewise import aggregates as agg
 from slicewise import windows
 from slicewise.amounts import rows as rows_of
 from slicewise.cli import comparison
-from slicewise.cli.noise import filtered
-from slicewise.cli.running import follow, stopping
+from slicewise.cli.job_runner import follow, stopping
 from slicewise.cli.status import Progress, Status, count
+from slicewise.cli.stderr_filter import filtered
 from slicewise.testing import disordered, football
 from slicewise.workload import Workload
 
@@ -28,7 +28,7 @@ __all__ = ["dashboard", "run"]
 SENSORS = ("ball", "goalkeeper", "striker", "referee")
 #: Kick-off, in microseconds since the epoch.
 KICK_OFF = 1_718_388_000_000_000
-#: How many positions arrive with each micro-batch.
+#: Positions per micro-batch.
 BATCH = 50_000
 _POLL_SECONDS = 0.1
 
@@ -44,7 +44,7 @@ dashboard = (
 
 
 class _Paced(Status):
-    """A status that keeps when the first micro-batch was done, and how long those after it took."""
+    """A status that records when the first micro-batch was done, and how long the others took."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console, timestamps=True)
@@ -62,18 +62,18 @@ class _Paced(Status):
             self.seconds_after += progress.seconds or 0.0
 
     def pace(self) -> str:
-        """The time to the first results, which is mostly start-up, apart from the rate of what follows."""
-        said = f"first results after {self.first or 0.0:.1f} s"
+        """The time to the first results, which is mostly start-up, and the rate of the micro-batches after it."""
+        first = f"first results after {self.first or 0.0:.1f} s"
         if not self.rows_after or not self.seconds_after:
-            return said
+            return first
         rate = count(self.rows_after / self.seconds_after)
-        return f"{said}, then {count(self.rows_after)} rows in {self.seconds_after:.1f} s: {rate} rows/s"
+        return f"{first}, then {count(self.rows_after)} rows in {self.seconds_after:.1f} s: {rate} rows/s"
 
 
 def run(console: Console, errors: Console, rows: int, folder: Path, sliding_rows: int) -> None:
-    """Run the dashboard over ``rows`` positions as a Spark stream; everything it makes lies in ``folder``.
+    """Run the dashboard over ``rows`` positions as a Spark stream; everything it writes goes to ``folder``.
 
-    Ends with sliding windows over ``sliding_rows`` rows, by Spark and by slicewise.
+    Ends with sliding windows over ``sliding_rows`` rows, computed by Spark and by slicewise.
     """
     from slicewise.spark import latest, local_session
 
@@ -83,7 +83,7 @@ def run(console: Console, errors: Console, rows: int, folder: Path, sliding_rows
     _write_positions(folder / "positions", rows)
     with _Paced(errors) as status:
         status.doing("starting Spark")
-        with filtered(status.say):
+        with filtered(status.line):
             spark = local_session("slicewise demo")
         status.started = time.perf_counter()
         query = _start(spark, folder)
@@ -101,15 +101,15 @@ def run(console: Console, errors: Console, rows: int, folder: Path, sliding_rows
         missing = _draw(reported.toArrow(), folder / "chart.png")
         console.print(f"\n{count(rows)} rows in {status.batches} micro-batches: {status.pace()}", highlight=False)
         for what, where in (("results (Parquet)", "results"), ("chart", "chart.png"), ("checkpoint", "checkpoint")):
-            said = str(folder / where) if where != "chart.png" or missing is None else missing
-            console.print(f"{what:<18} {said}", highlight=False, markup=False)
+            shown = str(folder / where) if where != "chart.png" or missing is None else missing
+            console.print(f"{what:<18} {shown}", highlight=False, markup=False)
         if sliding_rows:
             comparison.run(console, status, spark, sliding_rows)
         spark.stop()
 
 
 def _write_positions(folder: Path, rows: int) -> None:
-    """Positions as they arrive, a file for each micro-batch."""
+    """Write the positions in order of arrival, one file per micro-batch."""
     folder.mkdir(parents=True)
     stream = disordered(football(rows, start=KICK_OFF, keys=len(SENSORS), seed=1), seed=2)
     names = np.array(SENSORS, object)
@@ -125,10 +125,11 @@ def _write_positions(folder: Path, rows: int) -> None:
 
 
 def _speed(times: np.ndarray, sensor: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Metres a second: players run up and down, the ball goes faster, and everything trembles a little."""
+    """Metres a second: players run up and down, the ball is faster, and there is a little noise."""
     seconds = (times - KICK_OFF) / 1e6
     swing = np.sin(seconds / (7 + 3 * sensor) + sensor) + 0.5 * np.sin(seconds / 2.3 + 2 * sensor)
-    return np.abs(np.array([9.0, 2.0, 5.0, 3.0])[sensor] * (1 + 0.5 * swing) + 0.3 * noise)
+    speed: np.ndarray = np.abs(np.array([9.0, 2.0, 5.0, 3.0])[sensor] * (1 + 0.5 * swing) + 0.3 * noise)
+    return speed
 
 
 def _start(spark: Any, folder: Path) -> Any:
@@ -138,20 +139,21 @@ def _start(spark: Any, folder: Path) -> Any:
     return writer.trigger(availableNow=True).start(str(folder / "results"))
 
 
-def _show(console: Console, found: pa.Table) -> None:
+def _show(console: Console, results: pa.Table) -> None:
     """The last results of each query, as a table."""
-    results = found.to_pandas()
+    frame = results.to_pandas()
     for query in dashboard.queries:
         if query.name == "chart":
             continue
-        mine = results[results["query"] == query.name]
+        rows = frame[frame["query"] == query.name]
         shown = Table("sensor", "from", "to", *query.aggregates, box=None, pad_edge=False, header_style="dim")
-        ball = mine[mine["sensor"] == SENSORS[0]].sort_values("window", key=lambda w: [b["end"] for b in w])
+        ball = rows[rows["sensor"] == SENSORS[0]]
+        ball = ball.sort_values("window", key=lambda w: [b["end"] for b in w])
         for _, row in ball.tail(3).iterrows():
             bounds = [f"{row['window'][b]:%H:%M:%S.%f}"[:-5] for b in ("start", "end")]
             shown.add_row(row["sensor"], *bounds, *(_short(row[name]) for name in query.aggregates))
         console.print(f"\n{query.name}", style="bold", end="  ")
-        console.print(f"{query.window!r}: {count(len(mine))} windows, the last of the ball:", highlight=False)
+        console.print(f"{query.window!r}: {count(len(rows))} windows, the last of the ball:", highlight=False)
         console.print(shown)
 
 
@@ -159,8 +161,11 @@ def _short(value: float) -> str:
     return f"{value:.2f}" if value != int(value) else count(value)
 
 
-def _draw(found: pa.Table, path: Path) -> str | None:
-    """The ball's speed as a line that keeps every peak (M4), over bands where it was in play; gives back why not."""
+def _draw(results: pa.Table, path: Path) -> str | None:
+    """Draw the ball's speed as a line that keeps every peak (M4), over bands where it was in play.
+
+    Returns the reason if nothing can be drawn.
+    """
     path.unlink(missing_ok=True)
     try:
         import matplotlib
@@ -173,8 +178,8 @@ def _draw(found: pa.Table, path: Path) -> str | None:
     from slicewise import plot
 
     figure, axes = pyplot.subplots(figsize=(11, 4))
-    plot.series(found, "chart", "line", key=SENSORS[0], ax=axes)
-    plot.bands(found, "possession", key=SENSORS[0], ax=axes)
+    plot.series(results, "chart", "line", key=SENSORS[0], ax=axes)
+    plot.bands(results, "possession", key=SENSORS[0], ax=axes)
     axes.set_title("Speed of the ball, and when it was in play", loc="left", fontsize=11)
     axes.set_title("", loc="right")
     axes.set_ylabel("m/s")

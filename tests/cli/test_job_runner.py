@@ -15,8 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from slicewise.cli.job_runner import (
+    flattened,
+    follow,
+    open_session,
+    read_source,
+    run_batch,
+    short_error,
+    start_stream,
+    stopping,
+)
 from slicewise.cli.jobs import read_job
-from slicewise.cli.running import brief, flattened, follow, open_session, read_source, run_batch, start_stream, stopping
 from slicewise.cli.status import Status, count, size
 from slicewise.errors import DataError
 from tests.cli.jobfiles import BATCH, STREAM, write
@@ -259,12 +268,12 @@ def test_a_signal_asks_to_stop_and_a_second_one_interrupts(signum):
     ],
 )  # fmt: skip
 def test_errors_are_told_in_brief(text, said):
-    assert brief(RuntimeError(text)) == said
+    assert short_error(RuntimeError(text)) == said
 
 
 def test_an_error_without_a_message_is_told_by_its_name():
-    assert brief(RuntimeError()) == "RuntimeError"
-    assert len(brief(RuntimeError("line\n" * 100)).splitlines()) == 20
+    assert short_error(RuntimeError()) == "RuntimeError"
+    assert len(short_error(RuntimeError("line\n" * 100)).splitlines()) == 20
 
 
 # -- numbers

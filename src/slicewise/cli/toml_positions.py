@@ -1,7 +1,7 @@
-"""Lines: where each key and each character of a text stands in a TOML file, which ``tomllib`` does not tell.
+"""TOML positions: the line and column of each key and each character of a text, which ``tomllib`` does not give.
 
-A scan of a text that ``tomllib`` has read already, so nothing is checked here. What the scan does not understand ends
-it, and mistakes after that are reported with less of a place.
+Scans a document that ``tomllib`` has read before, so nothing is checked here. The scan ends at the first thing it does
+not understand; mistakes after that point are reported with a coarser position.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import string
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from slicewise.cli.mistakes import Path, Place
+from slicewise.cli.diagnostics import KeyPath, Position
 
-__all__ = ["Lines", "find_lines"]
+__all__ = ["TomlPositions", "find_positions"]
 
 _BARE = frozenset(string.ascii_letters + string.digits + "-_")
 _BLANK = " \t"
@@ -23,36 +23,36 @@ _ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "f": "\f", "r": "\r"}
 
 
 @dataclass(frozen=True)
-class Lines:
-    """Places by path: of keys (and items of arrays), and of the characters of texts, one more for their end.
+class TomlPositions:
+    """Positions by path: ``keys`` of keys and items of arrays, ``chars`` of the characters of texts and of their end.
 
-    >>> found = find_lines('[a]\\nb = "xy"\\n')
-    >>> found.keys["a", "b"], found.chars["a", "b"][1]
-    (Place(line=2, column=1), Place(line=2, column=7))
+    >>> positions = find_positions('[a]\\nb = "xy"\\n')
+    >>> positions.keys["a", "b"], positions.chars["a", "b"][1]
+    (Position(line=2, column=1), Position(line=2, column=7))
     """
 
-    keys: dict[Path, Place] = field(default_factory=dict)
-    chars: dict[Path, tuple[Place, ...]] = field(default_factory=dict)
+    keys: dict[KeyPath, Position] = field(default_factory=dict)
+    chars: dict[KeyPath, tuple[Position, ...]] = field(default_factory=dict)
 
 
-def find_lines(text: str) -> Lines:
-    """Where things stand in a valid TOML text; lines end with ``\\n``."""
+def find_positions(text: str) -> TomlPositions:
+    """The positions in a valid TOML text whose lines end with ``\\n``."""
     scan = _Scan(text)
     with contextlib.suppress(IndexError, ValueError, RecursionError):
         scan.document()
-    return scan.found
+    return scan.positions
 
 
 class _Scan:
     def __init__(self, text: str) -> None:
         self.text = text + "\n"
         self.at = 0
-        self.found = Lines()
+        self.positions = TomlPositions()
         self._starts = [0] + [i + 1 for i, c in enumerate(self.text) if c == "\n"]
-        self._counts: dict[Path, int] = {}
+        self._counts: dict[KeyPath, int] = {}
 
     def document(self) -> None:
-        table: Path = ()
+        table: KeyPath = ()
         while self._skip(_SPACE):
             if self._char() == "[":
                 table = self._header()
@@ -62,12 +62,12 @@ class _Scan:
     def _char(self) -> str:
         return self.text[self.at]
 
-    def _place(self, at: int) -> Place:
+    def _position(self, at: int) -> Position:
         line = bisect_right(self._starts, at)
-        return Place(line, at - self._starts[line - 1] + 1)
+        return Position(line, at - self._starts[line - 1] + 1)
 
     def _skip(self, blanks: str) -> bool:
-        """Go on to what is no blank and no comment; False at the end."""
+        """Skip blanks and comments; False at the end of the text."""
         while self.at < len(self.text):
             if self._char() in blanks:
                 self.at += 1
@@ -79,34 +79,34 @@ class _Scan:
                 break
         return self.at < len(self.text)
 
-    def _header(self) -> Path:
-        """``[a.b]``, or ``[[a.b]]``, which begins one more item of an array of tables."""
-        start, many = self.at, self.text.startswith("[[", self.at)
-        self.at += 2 if many else 1
+    def _header(self) -> KeyPath:
+        """``[a.b]``, or ``[[a.b]]``, which begins another item of an array of tables."""
+        start, is_array = self.at, self.text.startswith("[[", self.at)
+        self.at += 2 if is_array else 1
         path = self._key(())[0]
-        self.at = self.text.index("]", self.at) + (2 if many else 1)
-        if many:
+        self.at = self.text.index("]", self.at) + (2 if is_array else 1)
+        if is_array:
             n = self._counts[path] = self._counts.get(path, -1) + 1
-            self.found.keys.setdefault(path, self._place(start))
+            self.positions.keys.setdefault(path, self._position(start))
             path = (*path, n)
-        self.found.keys[path] = self._place(start)
-        for n in range(1, len(path)):  # [a.b] says that there is an `a`, too
-            self.found.keys.setdefault(path[:n], self._place(start))
+        self.positions.keys[path] = self._position(start)
+        for n in range(1, len(path)):  # [a.b] defines `a`, too
+            self.positions.keys.setdefault(path[:n], self._position(start))
         return path
 
-    def _pair(self, table: Path) -> None:
+    def _pair(self, table: KeyPath) -> None:
         start = self.at
         path, starts = self._key(table)
         self.at = self.text.index("=", self.at) + 1
         for n, at in enumerate(starts, len(table) + 1):
-            self.found.keys.setdefault(path[:n], self._place(at))
+            self.positions.keys.setdefault(path[:n], self._position(at))
         self._skip(_BLANK)
         self._value(path)
         assert self.at > start
 
-    def _key(self, table: Path) -> tuple[Path, list[int]]:
-        """A dotted key, and where each of its parts begins."""
-        path: Path = table
+    def _key(self, table: KeyPath) -> tuple[KeyPath, list[int]]:
+        """A dotted key, and the index at which each of its parts begins."""
+        path: KeyPath = table
         starts: list[int] = []
         while True:
             self._skip(_BLANK)
@@ -118,7 +118,7 @@ class _Scan:
                 while self.text[end] in _BARE:
                     end += 1
                 if end == self.at:
-                    raise IndexError  # not a key; the text is not what we took it for
+                    raise IndexError  # not a key, so the scan cannot go on
                 part, self.at = self.text[self.at : end], end
             path = (*path, part)
             self._skip(_BLANK)
@@ -126,11 +126,11 @@ class _Scan:
                 return path, starts
             self.at += 1
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: KeyPath) -> None:
         char = self._char()
         if char in "'\"":
-            _, places = self._text()
-            self.found.chars[path] = tuple(self._place(at) for at in places)
+            _, indices = self._text()
+            self.positions.chars[path] = tuple(self._position(at) for at in indices)
         elif char == "[":
             self._array(path)
         elif char == "{":
@@ -139,18 +139,18 @@ class _Scan:
             while self._char() not in ",]}#\n":
                 self.at += 1
 
-    def _array(self, path: Path) -> None:
+    def _array(self, path: KeyPath) -> None:
         self.at, n = self.at + 1, 0
         while self._skip(_SPACE) and self._char() != "]":
             if self._char() == ",":
                 self.at += 1
                 continue
-            self.found.keys[(*path, n)] = self._place(self.at)
+            self.positions.keys[(*path, n)] = self._position(self.at)
             self._value((*path, n))
             n += 1
         self.at += 1
 
-    def _inline_table(self, path: Path) -> None:
+    def _inline_table(self, path: KeyPath) -> None:
         self.at += 1
         while self._skip(_SPACE) and self._char() != "}":
             if self._char() == ",":
@@ -160,38 +160,38 @@ class _Scan:
         self.at += 1
 
     def _text(self) -> tuple[str, list[int]]:
-        """A text of any of the four kinds, and for each of its characters, and its end, where it stands."""
+        """A text of any of the four kinds, with the index of each of its characters and of its end."""
         quote = self._char()
         ends = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
         self.at += len(ends)
         if len(ends) == 3 and self._char() == "\n":
             self.at += 1
         chars: list[str] = []
-        places: list[int] = []
+        indices: list[int] = []
         while not self._ends(ends):
             if self._char() == "\\" and quote == '"':
-                self._escape(chars, places)
+                self._escape(chars, indices)
             else:
-                places.append(self.at)
+                indices.append(self.at)
                 chars.append(self._char())
                 self.at += 1
-        places.append(self.at)
+        indices.append(self.at)
         self.at += len(ends)
-        return "".join(chars), places
+        return "".join(chars), indices
 
     def _ends(self, ends: str) -> bool:
-        # Up to two quotes may stand right before the three that end a text.
+        # Up to two quotes may come right before the three that end a text.
         return self.text.startswith(ends, self.at) and not (len(ends) == 3 and self.text[self.at + 3] == ends[0])
 
-    def _escape(self, chars: list[str], places: list[int]) -> None:
+    def _escape(self, chars: list[str], indices: list[int]) -> None:
         start, kind = self.at, self.text[self.at + 1]
-        if kind in _BLANK + "\n":  # a line that goes on: blanks up to the next word are no part of the text
+        if kind in _BLANK + "\n":  # a continued line: blanks up to the next word are not part of the text
             self.at += 1
             while self._char() in _SPACE:
                 self.at += 1
             return
         digits = _ESCAPED.get(kind, 0)
         self.at += 2 + digits
-        places.append(start)
+        indices.append(start)
         escaped = self.text[start + 2 : self.at]
         chars.append(chr(int(escaped, 16)) if digits else _ESCAPES.get(kind, kind))

@@ -1,8 +1,8 @@
-"""Discretise: where context-aware windows lie among the rows of one key, by definition. The oracle reports them.
+"""Context-aware windows: where they lie among the rows of one key, by definition. The oracle reports them.
 
 The rows are in event-time order and have positions 0, 1, 2, ...; every window is a range ``[low, high)`` of positions.
-A window is *due* when the watermark reaches that time, and *decided* by a row (or a tick): once no row can come before
-it any more, the window is final.
+Each has a time at which it is *due*, when the watermark reaches it, and a time at which a row or a tick has *decided*
+it: once no row can arrive before that time, the window is final.
 
 ======================================  ==========================  =========================  ======================
 window                                  holds                       start, end                 due
@@ -14,11 +14,13 @@ window                                  holds                       start, end  
                                         condition                   and of the row behind it   the run
 ``sliding`` with two measures,          at each tick of ``every``,  positions; time and tick;  after the m-th row; at
 ``policy``                              the last ``length`` before  measure and tick           the tick; at the first
-                                        it, or what was not                                    row at or beyond it
+                                        it, or the rows not                                    row at or beyond it
                                         evicted
 ======================================  ==========================  =========================  ======================
 
-Windows of the user's own code are in :mod:`slicewise.testing.user_code`.
+Windows that users write in code are in :mod:`slicewise.testing.user_code`. Conditions are the one part of the oracle
+that runs code of the engine: the masks of :mod:`slicewise.conditions`, which have a twin of their own, row by row, in
+the tests.
 """
 
 from __future__ import annotations
@@ -33,14 +35,14 @@ import pyarrow as pa
 from slicewise.amounts import ROWS, Amount
 from slicewise.columns import Column
 from slicewise.errors import DataError
-from slicewise.testing.rows import RefusedRowError, Row, column_of
+from slicewise.testing.oracle_rows import RefusedRowError, Row, column_of
 from slicewise.testing.ticks import ticks_over, windows_with
 
-__all__ = ["Found", "Tick", "counts", "frames", "looking_back", "multi_measure", "punctuated", "units"]
+__all__ = ["Tick", "WindowRange", "counts", "frames", "looking_back", "multi_measure", "punctuated", "units"]
 
 
-class Found(NamedTuple):
-    """A window: its bounds as reported, its positions, when it is due, and the event time that decided it."""
+class WindowRange(NamedTuple):
+    """A window: its bounds as reported, its positions, when it is due, and the event time that decides it."""
 
     start: Any
     end: Any
@@ -51,7 +53,7 @@ class Found(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A moment at which to report: how many rows come before it, and what ``Found`` says of it."""
+    """A moment at which to report: the number of rows before it, and the times of its :class:`WindowRange`."""
 
     at: Any
     high: int
@@ -59,7 +61,7 @@ class Tick(NamedTuple):
     decided: float
 
 
-def counts(query: Any, rows: Sequence[Row]) -> list[Found]:
+def counts(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     """Full windows only.
 
     ::
@@ -70,28 +72,28 @@ def counts(query: Any, rows: Sequence[Row]) -> list[Found]:
                                [2-------)
     """
     n, m, offset = query.window.length.size, query.window.every.size, query.window.offset
-    found = []
+    windows = []
     for low in range(offset, len(rows) - n + 1, m):
         last = rows[low + n - 1].time
-        found.append(Found(low, low + n, low, low + n, last + 1, last))
-    return found
+        windows.append(WindowRange(low, low + n, low, low + n, last + 1, last))
+    return windows
 
 
-def units(query: Any, rows: Sequence[Row]) -> list[Found]:
+def units(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     """Windows on a measure that never goes back; one is over with the first row at or beyond its end."""
     window = query.window
     measures = measured(rows, window.length.measure.column)
     held = {w for u in measures for w in windows_with(u, window.length.size, window.every.size, window.offset)}
-    found = []
+    windows = []
     for start, end in sorted(held):
         low, high = bisect_left(measures, start), bisect_left(measures, end)
         time = rows[high].time if high < len(rows) else math.inf
-        found.append(Found(start, end, low, high, time, time))
-    return found
+        windows.append(WindowRange(start, end, low, high, time, time))
+    return windows
 
 
-def punctuated(query: Any, rows: Sequence[Row]) -> list[Found]:
-    """A marker starts a window and ends the one before; what comes before the first marker is a window too.
+def punctuated(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """A marker starts a window and ends the one before; the rows before the first marker are a window too.
 
     ::
 
@@ -105,7 +107,7 @@ def punctuated(query: Any, rows: Sequence[Row]) -> list[Found]:
     return [_run(rows, low, high) for low, high in zip(starts, [*starts[1:], len(rows)], strict=True)]
 
 
-def frames(query: Any, rows: Sequence[Row]) -> list[Found]:
+def frames(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     """Maximal runs of rows that meet the condition, if they are long enough.
 
     ::
@@ -120,7 +122,7 @@ def frames(query: Any, rows: Sequence[Row]) -> list[Found]:
     return [_run(rows, low, high) for low, high in runs if high - low >= query.window.min_rows]
 
 
-def multi_measure(query: Any, rows: Sequence[Row]) -> list[Found]:
+def multi_measure(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     """Length in one measure, slide in another: at each tick of ``every`` the last ``length`` before it.
 
     A length of rows counts them. A length on time or another measure reaches back from the last row before the tick:
@@ -133,15 +135,15 @@ def multi_measure(query: Any, rows: Sequence[Row]) -> list[Found]:
     return looking_back(rows, query.window.every, lambda high: bisect_right(measures, measures[high - 1] - length.size))
 
 
-def looking_back(rows: Sequence[Row], every: Amount, low_of: Callable[[int], int]) -> list[Found]:
-    """At each tick of ``every``, the rows before it from ``low_of`` how many there are; nothing where none are left."""
-    found = []
+def looking_back(rows: Sequence[Row], every: Amount, low_of: Callable[[int], int]) -> list[WindowRange]:
+    """At each tick of ``every``, the rows before it from ``low_of(high)`` on, where ``high`` of them come before."""
+    windows = []
     for tick in _ticks(rows, every):
         low = low_of(tick.high)
         if low < tick.high:
             start = low if every.measure == ROWS else measured(rows, every.measure.column)[low]
-            found.append(Found(start, tick.at, low, tick.high, tick.due, tick.decided))
-    return found
+            windows.append(WindowRange(start, tick.at, low, tick.high, tick.due, tick.decided))
+    return windows
 
 
 def _ticks(rows: Sequence[Row], every: Amount) -> list[Tick]:
@@ -162,12 +164,12 @@ def _ticks(rows: Sequence[Row], every: Amount) -> list[Tick]:
     return ticks
 
 
-def _run(rows: Sequence[Row], low: int, high: int) -> Found:
-    """The window from one row up to another; the end of the rows is no end."""
+def _run(rows: Sequence[Row], low: int, high: int) -> WindowRange:
+    """The window from one row up to another; a window that runs to the last row is still open."""
     if high == len(rows):
-        return Found(rows[low].time, None, low, high, math.inf, math.inf)
+        return WindowRange(rows[low].time, None, low, high, math.inf, math.inf)
     end = rows[high].time
-    return Found(rows[low].time, end, low, high, end, end)
+    return WindowRange(rows[low].time, end, low, high, end, end)
 
 
 def measured(rows: Sequence[Row], column: str | None) -> list[Any]:
@@ -197,4 +199,5 @@ def _mask(query: Any, rows: Sequence[Row]) -> list[bool]:
             columns[name] = Column.of(values)
         except (pa.ArrowException, TypeError) as error:
             raise DataError(f"the column {name!r} has values of different types; {error}") from error
-    return rule.mask(columns, len(rows), query=query.name).tolist()
+    mask: list[bool] = rule.mask(columns, len(rows), query=query.name).tolist()
+    return mask

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slicewise.cli.lines import find_lines
-from slicewise.cli.mistakes import Place
+from slicewise.cli.diagnostics import Position
+from slicewise.cli.toml_positions import find_positions
 from tests.cli.jobfiles import BATCH, STREAM
 
 TEXT = '''\
@@ -36,33 +36,33 @@ last = 2024-01-01 12:00:00
 @pytest.mark.parametrize(
     ("path", "place"),
     [
-        (("top",), Place(2, 1)),
-        (("a", "b"), Place(3, 1)),
-        (("a", "b", "x"), Place(4, 1)),
-        (("a", "b", "quoted key"), Place(5, 1)),
-        (("a", "b", "d"), Place(6, 1)),
-        (("a", "b", "d", "e"), Place(6, 3)),
-        (("a", "b", "d", "e", 0), Place(6, 9)),
-        (("a", "b", "d", "e", 1), Place(7, 3)),
-        (("a", "b", "d", "e", 2, 0), Place(7, 9)),
-        (("a", "b", "t", "u"), Place(8, 7)),
-        (("a", "b", "t", "w", "x"), Place(8, 18)),
-        (("many",), Place(10, 1)),
-        (("many", 1), Place(12, 1)),
-        (("many", 1, "n"), Place(13, 1)),
-        (("many", 1, "last"), Place(17, 1)),
+        (("top",), Position(2, 1)),
+        (("a", "b"), Position(3, 1)),
+        (("a", "b", "x"), Position(4, 1)),
+        (("a", "b", "quoted key"), Position(5, 1)),
+        (("a", "b", "d"), Position(6, 1)),
+        (("a", "b", "d", "e"), Position(6, 3)),
+        (("a", "b", "d", "e", 0), Position(6, 9)),
+        (("a", "b", "d", "e", 1), Position(7, 3)),
+        (("a", "b", "d", "e", 2, 0), Position(7, 9)),
+        (("a", "b", "t", "u"), Position(8, 7)),
+        (("a", "b", "t", "w", "x"), Position(8, 18)),
+        (("many",), Position(10, 1)),
+        (("many", 1), Position(12, 1)),
+        (("many", 1, "n"), Position(13, 1)),
+        (("many", 1, "last"), Position(17, 1)),
     ],
 )
 def test_keys_have_places(path, place):
-    assert find_lines(TEXT).keys[path] == place
+    assert find_positions(TEXT).keys[path] == place
 
 
 def test_characters_have_places_through_escapes_and_lines():
-    chars = find_lines(TEXT).chars
-    assert chars["a", "b", "x"] == (Place(4, 6), Place(4, 7), Place(4, 8), Place(4, 9))
+    chars = find_positions(TEXT).chars
+    assert chars["a", "b", "x"] == (Position(4, 6), Position(4, 7), Position(4, 8), Position(4, 9))
     assert tomllib.loads(TEXT)["many"][1]["n"] == "first second"
     places = chars["many", 1, "n"]
-    assert (places[0], places[6]) == (Place(14, 1), Place(15, 4))
+    assert (places[0], places[6]) == (Position(14, 1), Position(15, 4))
     # a, tab, b, ä, c and the end
     assert [p.column for p in chars["many", 1, "m"]] == [6, 7, 9, 10, 16, 17]
 
@@ -77,7 +77,7 @@ def paths(value, path=()):
 
 @pytest.mark.parametrize("text", [TEXT, STREAM, BATCH])
 def test_every_key_that_tomllib_finds_has_a_place_where_it_stands(text):
-    found, lines = find_lines(text), text.split("\n")
+    found, lines = find_positions(text), text.split("\n")
     for path, value in paths(tomllib.loads(text)):
         assert path in found.keys
         place = found.keys[path]
@@ -102,7 +102,7 @@ def test_random_files_are_scanned_to_the_end(tables, blank):
     text = "".join(
         f"{blank}[{t}]\n" + "".join(f"{blank}{k} = {v} # {k}\n" for k, v in keys.items()) for t, keys in tables.items()
     )
-    found = find_lines(text)
+    found = find_positions(text)
     for path, value in paths(tomllib.loads(text)):
         place = found.keys[path]
         assert str(path[-1]) in text.split("\n")[place.line - 1]
@@ -113,4 +113,4 @@ def test_random_files_are_scanned_to_the_end(tables, blank):
 
 @given(st.text(max_size=80))
 def test_any_text_at_all_ends_the_scan_without_an_error(text):
-    find_lines(text)
+    find_positions(text)
