@@ -1,7 +1,7 @@
 """Kinds: what every window answers to the stages that come after it. The base of all windows; no engine in here.
 
-A kind is a frozen class with its parameters. It must say its ``context`` and its ``measures``; where its bounds are
-known in advance, also its ``family``. Everything else follows from these, unless a kind has a better answer.
+A kind is a frozen class with its parameters. It has a ``context`` and ``measures``; where its bounds are known in
+advance, also a ``family``. Everything else follows from these, unless a kind has a better answer.
 """
 
 from __future__ import annotations
