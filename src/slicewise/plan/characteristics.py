@@ -20,7 +20,7 @@ __all__ = ["AggregateTraits", "Characteristics", "QueryTraits", "characteristics
 class AggregateTraits:
     """What the decisions need to know of an aggregate.
 
-    ``extreme`` says that it is made of extremes and takes rows in any order: rows that do not hold the extreme may
+    ``extreme`` means that it is made of extremes and takes rows in any order: rows that do not hold the extreme may
     leave without a trace.
     """
 
@@ -60,7 +60,7 @@ class QueryTraits:
 class Characteristics:
     """A workload, as the decisions see it.
 
-    ``breaks_ties`` says that rows of equal event time are put in order by further columns, so that a row may belong
+    ``breaks_ties`` means that rows of equal event time are put in order by further columns, so that a row may belong
     before one that has come already, even on an ordered stream.
     """
 

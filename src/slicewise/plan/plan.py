@@ -72,7 +72,7 @@ class Plan:
     gaps
         The different session gaps, ascending.
     context
-        The different windows that only rows in order can tell: counts, other measures, punctuations, user code.
+        The different windows that are found among rows in order: counts, other measures, punctuations, user code.
     recomputed
         Positions of the monoids that are computed again from stored tuples when rows come out of order.
     column_types
@@ -165,7 +165,7 @@ def plan_for(
         split, or when rows leave it, is bounded by that.
     ties
         What decides between rows of equal event time and equal ``order`` columns: their ``"arrival"``; their
-        ``"values"``, where nobody knows how they arrived; ``"sorted"`` says that they arrive in the order of values.
+        ``"values"``, where nobody knows how they arrived; ``"sorted"`` if they arrive in the order of values.
     """
     check_max_slice(max_slice)
     c = characteristics_of(workload, ordered=ordered)
@@ -204,7 +204,7 @@ def plan_for(
 
 
 def tie_columns(workload: Workload) -> tuple[str, ...]:
-    """The columns by whose values rows of equal event time are put in order where their arrival does not tell.
+    """The columns that put rows of equal event time in order where their arrival is not known.
 
     The ``order`` columns; then measures, which must not go back; then the columns of the queries whose answers depend
     on the order of rows, as these name them. Rows that are equal in all of them are alike to every such query. A query
@@ -232,7 +232,7 @@ def tie_columns(workload: Workload) -> tuple[str, ...]:
 
 
 def check_store(store: str | None) -> None:
-    """Refuse a store that there is not."""
+    """Refuse an unknown store."""
     if store is not None and store not in STORE_NAMES:
         raise QueryError(
             f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}", parameter="store"

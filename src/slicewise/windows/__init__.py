@@ -1,8 +1,8 @@
 """Windows: frozen descriptions of where windows begin and end. Written by users, read by the plan; no engine in here.
 
 Every window is half-open, ``[start, end)``. Its :class:`Context` is the paper's class: how much of the stream one must
-have seen to know where the windows lie. Its ``measures`` say what their bounds are counted in. What the later stages
-ask of a window, the window answers: see :class:`Window`.
+have seen to know where the windows lie. Its ``measures`` are what their bounds are counted in. Everything that later
+stages need to know of a kind is an attribute of :class:`Window`.
 """
 
 from slicewise.windows.conditional import Conditional, Frames, Punctuated, frames, punctuated

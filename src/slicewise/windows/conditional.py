@@ -75,7 +75,7 @@ def punctuated(condition: str | Callable[..., Any], *, columns: Sequence[str] = 
         A boolean column, an expression on columns such as ``"kind = 'start'"``, or a function of the columns that it
         names in ``columns``, which takes a dict of arrays and returns an array of booleans.
     columns : sequence of str, optional
-        The columns that a function reads; an expression says so itself.
+        The columns that a function reads; leave it out for an expression.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def frames(condition: str | Callable[..., Any], *, min_rows: int = 1, columns: S
     min_rows : int, optional
         Runs of fewer rows are no windows.
     columns : sequence of str, optional
-        The columns that a function reads; an expression says so itself.
+        The columns that a function reads; leave it out for an expression.
 
     Returns
     -------

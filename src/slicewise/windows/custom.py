@@ -54,7 +54,7 @@ class Evict(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class UserDefined(Window):
-    """Cutty's discretisation: the user's object says, record by record, how many windows begin and end."""
+    """Cutty's discretisation: the user's object returns, record by record, how many windows begin and end."""
 
     has_lengths = False
     factory: Callable[[], Any]
@@ -156,13 +156,13 @@ def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), det
 def policy(
     evict: Callable[[Any, Any], bool], *, watch: Mapping[str, Aggregate] | None = None, every: Length | None = None
 ) -> Policy:
-    """A window that every row joins, and whose oldest rows leave for as long as ``evict`` says so.
+    """A window that every row joins, and whose oldest rows leave for as long as ``evict`` returns true.
 
     Parameters
     ----------
     evict : callable
-        ``evict(total, oldest)`` says whether the ``oldest`` rows, a prefix of the window, leave; ``total`` is the whole
-        window. Both are dicts with the values of the aggregates in ``watch``. The longest such prefix leaves.
+        ``evict(total, oldest)`` returns whether the ``oldest`` rows, a prefix of the window, leave; ``total`` is the
+        whole window. Both are dicts with the values of the aggregates in ``watch``. The longest such prefix leaves.
     watch : mapping of str to Aggregate, optional
         The aggregates that ``evict`` sees.
     every : str, int, timedelta or Amount, optional

@@ -1,7 +1,7 @@
 """Kinds: what every window answers to the stages that come after it. The base of all windows; no engine in here.
 
-A kind is a frozen class with its parameters. It must say its ``context`` and its ``measures``; where its bounds are
-known in advance, also its ``family``. Everything else follows from these, unless a kind has a better answer.
+A kind is a frozen class with its parameters. It has a ``context`` and ``measures``; where its bounds are known in
+advance, also a ``family``. Everything else follows from these, unless a kind has a better answer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from slicewise.amounts import ROWS, TIME, Amount, Measure
+from slicewise.errors import QueryError
 from slicewise.windows.families import PeriodicFamily, Progression
 from slicewise.windows.parameters import in_time_unit
 
@@ -175,12 +176,19 @@ class Window:
         Raises
         ------
         QueryError
-            Something is no whole number of units, or does not fit 64 bits.
+            Something is no whole number of units, does not fit 64 bits, or is no parameter that could be converted.
         """
         if self._is_in_unit(unit):
             return self  # a workload of many queries is made anew with each that is added
         lengths = {name: in_time_unit(length, unit, name) for name, length in self.durations.items()}
-        return dataclasses.replace(self, **lengths, **self._instants_in_unit(unit))
+        converted = dataclasses.replace(self, **lengths, **self._instants_in_unit(unit))
+        if not converted._is_in_unit(unit):
+            raise QueryError(
+                f"`unit` does not go with {self!r}, whose lengths are fixed; leave it out, and make the time column a "
+                "timestamp",
+                parameter="unit",
+            )
+        return converted
 
     def _is_in_unit(self, unit: str | None) -> bool:
         measure = self.time_measure

@@ -131,7 +131,7 @@ class Cumulative(ContextFree):
 class Landmark(ContextFree):
     """From the fixed point ``since`` to now, reported at every tick of ``every`` that brought rows.
 
-    ``since`` is in the measure of ``every`` unless ``on`` says otherwise, which a workload with a unit makes one.
+    ``since`` is in the measure of ``every`` unless ``on`` is another one; a workload with a unit makes them one.
     """
 
     every: Amount

@@ -134,7 +134,7 @@ class Workload:
 
     @property
     def needs_unit(self) -> bool:
-        """Whether an integer time column could not be read: lengths are durations, and no unit says what it counts."""
+        """Whether an integer time column could not be read: lengths are durations, and what it counts is not known."""
         return self.unit is None and TIME in self._time_measures
 
     @functools.cached_property
@@ -274,7 +274,7 @@ class Workload:
         return self._replaced(watermark, lateness)
 
     def _replaced(self, watermark: int, lateness: int, **changes: Any) -> Workload:
-        """Delays are amounts here: plain integers would not say what they count."""
+        """Delays go in as amounts: plain integers would be taken for integer time."""
         parameters = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
         delays = {"watermark": watermark, "lateness": lateness}
         amounts = {name: Amount(size, self.time_measure) for name, size in delays.items()}

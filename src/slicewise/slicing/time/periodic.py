@@ -136,7 +136,7 @@ class PeriodicWindows:
         """The starts at or before ``horizon`` of windows that end after it, ascending and each once.
 
         These are the only edges that slices before the horizon still need: Cutty's begins. Of a fixed family that is
-        also where its present step began, to tell whether the step brought rows.
+        also where its present step began, which shows whether the step brought rows.
         """
         f = np.arange(len(self))
         low = (horizon - self.phase) // self.every + 1
