@@ -23,16 +23,6 @@ WITH_METHODS: dict[str, type] = {"Workload": sw.Workload, "Results": sw.Results,
 #: Methods for the stages that come after, not for users.
 INTERNAL = {"Workload.named", "Workload.time_length"}
 
-#: Not documented in full yet. Whoever documents one takes it off this list: a name that passes here fails the test.
-UNFINISHED = {
-    # operator
-    *("Operator.add_query", "Operator.advance", "Operator.close", "Operator.drive", "Operator.late"),
-    *("Operator.process", "Operator.process_batch", "Operator.remove_query", "Operator.restore", "Operator.slices"),
-    *("Operator.snapshot", "Operator.stats"),
-    # spark
-    *("inspect", "latest", "only"),
-}
-
 
 def _members() -> dict[str, object]:
     names = {name: getattr(sw, name) for name in sw.__all__ if name not in CONSTANTS}
@@ -102,21 +92,9 @@ def _returns_something(member: object) -> bool:
     return inspect.signature(member).return_annotation not in (None, "None")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason="not documented yet"))
-        if name in UNFINISHED
-        else name
-        for name in sorted(MEMBERS)
-    ],
-)
+@pytest.mark.parametrize("name", sorted(MEMBERS))
 def test_public_name_is_documented(name):
     assert lacks(MEMBERS[name]) == []
-
-
-def test_unfinished_names_are_public_names():
-    assert MEMBERS.keys() >= UNFINISHED
 
 
 # -- the check itself

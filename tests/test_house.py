@@ -6,12 +6,15 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 SRC = Path(__file__).parent.parent / "src" / "slicewise"
 MODULES = sorted(SRC.rglob("*.py"))
 LONGEST = 500
+#: Modules that are too long and not split yet. Whoever splits one takes it off: a module that passes here fails.
+TOO_LONG = {"slicing/operator.py"}
 
 #: The path. A stage imports from stages of a lower rank and from itself.
 STAGES = {
@@ -120,6 +123,14 @@ def stage_of_path(path: Path) -> str:
     return path.relative_to(SRC).parts[0].removesuffix(".py")
 
 
+def listed(unfinished: set[str], reason: str) -> list[Any]:
+    """All modules as parameters of a test; those that are not done yet must fail it."""
+    failing = pytest.mark.xfail(strict=True, reason=reason)
+    return [
+        pytest.param(path, id=name_of(path), marks=failing if name_of(path) in unfinished else ()) for path in MODULES
+    ]
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_module_imports_in_one_direction(path):
     stage = stage_of_path(path)
@@ -133,7 +144,7 @@ def test_module_has_a_place_in_the_house(path):
     assert stage in {*STAGES, *BESIDE, ROOT, "__main__"}, f"give {stage!r} a rank in STAGES or BESIDE of {__name__}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@pytest.mark.parametrize("path", listed(TOO_LONG, "not split yet"))
 def test_module_stays_short(path):
     lines = path.read_text(encoding="utf-8").count("\n")
     assert lines < LONGEST, f"{name_of(path)} has {lines} lines; split it by what it does"

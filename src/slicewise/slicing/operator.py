@@ -1,7 +1,7 @@
 """The operator: a workload running in this process. Rows and watermarks in, results out.
 
-The public face of the engine. It reads rows (:mod:`input`), numbers keys, hands both to the engine, and keeps what the
-engine has no use for: late rows, counters, the buffer of rows that came one at a time.
+The public face of the engine. It reads rows (:mod:`slicewise.slicing.input`), numbers keys, hands both to the engine,
+and keeps what the engine has no use for: late rows, counters, the buffer of rows that came one at a time.
 """
 
 from __future__ import annotations
@@ -94,12 +94,26 @@ class Operator:
 
         Parameters
         ----------
-        time
-            Event time: an integer, or a datetime.
-        row
+        time : int or datetime
+            Its event time.
+        row : mapping of str to value
             The columns that the workload reads.
-        key
+        key : value or tuple, optional
             The key, or a tuple for several key columns; left out, it is read from the row.
+
+        Returns
+        -------
+        Results
+            What the row let be reported, with ``ordered=True``; otherwise nothing.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t", keys=["k"]).query("q", sw.tumbling(10), s=sw.sum("v")).operator(ordered=True)
+        >>> len(op.process(3, {"k": "a", "v": 1}))
+        0
+        >>> [(r.key, r.start, r.end, r.values) for r in op.process(12, {"v": 5}, key="b")]
+        [(('a',), 0, 10, {'s': 1})]
 
         Notes
         -----
@@ -110,7 +124,31 @@ class Operator:
         raise AssertionError("bound to the row buffer when the operator is made")
 
     def process_batch(self, columns: Any) -> Results:
-        """Take many rows at once: a mapping of arrays, an Arrow table or a pandas DataFrame."""
+        """Take a batch of rows.
+
+        Parameters
+        ----------
+        columns : mapping of arrays, Arrow table or record batch, or pandas DataFrame
+            The time column, the key columns and those that the workload reads; others are given back with late rows.
+
+        Returns
+        -------
+        Results
+            What the rows let be reported, with ``ordered=True``; otherwise nothing.
+
+        Raises
+        ------
+        DataError
+            The batch cannot be read; none of its rows is taken.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), s=sw.sum("v")).operator()
+        >>> _ = op.process_batch({"t": [2, 9, 14], "v": [1, 2, 4]})
+        >>> [(r.start, r.end, r.values) for r in op.advance(15)]
+        [(0, 10, {'s': 3})]
+        """
         self._check_open()
         batch = read_batch(columns, self.workload, self._types)
         self._flush()
@@ -119,16 +157,34 @@ class Operator:
         return self._outbox.released()
 
     def drive(self, batches: Iterable[Any]) -> Iterator[Results]:
-        """Take batches, moving the watermark behind each: the latest event time seen less the workload's ``watermark``.
+        """Take batches, and move the watermark behind each of them.
 
-        The results of the last step, :meth:`close`, come last.
+        The watermark is the latest event time seen less the workload's ``watermark``. At the end the operator is
+        closed.
+
+        Parameters
+        ----------
+        batches : iterable
+            Batches of rows, as :meth:`process_batch` takes them.
+
+        Yields
+        ------
+        Results
+            The results after each batch, then those of :meth:`close`.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t", watermark=2).query("q", sw.tumbling(10), n=sw.count()).operator()
+        >>> [[(r.start, r.values["n"]) for r in results] for results in op.drive([{"t": [1, 11]}, {"t": [8, 13]}])]
+        [[], [(0, 2)], [(10, 2)]]
         """
         for batch in batches:
             results = self.process_batch(batch)
             engine = self._engine
             if engine is not None and not self.ordered:
                 watermark = max(self._watermark, engine.latest - self.workload.watermark)
-                # Who waits longer than time lasts gets everything at the end.
+                # A watermark delay larger than the range of time reports everything at the end.
                 if watermark > -watermark_limit(self.workload.unit):
                     results = results + self.advance(watermark)
             yield results
@@ -137,7 +193,29 @@ class Operator:
     # Results out
 
     def advance(self, watermark: Any) -> Results:
-        """Move the watermark: no row is waited for that is older. Reports what ended and what late rows changed."""
+        """Move the watermark, and report what ended and what late rows changed.
+
+        Parameters
+        ----------
+        watermark : int or datetime
+            The event time up to which no further row is waited for; never less than before.
+
+        Returns
+        -------
+        Results
+            Windows that end at or before the watermark, and corrections of those that were reported.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t", lateness=20).query("q", sw.tumbling(10), n=sw.count()).operator()
+        >>> _ = op.process_batch({"t": [1, 4, 12]})
+        >>> [(r.start, r.change, r.values["n"]) for r in op.advance(20)]
+        [(0, 'insert', 2), (10, 'insert', 1)]
+        >>> _ = op.process(15, {})
+        >>> [(r.start, r.change, r.values["n"]) for r in op.advance(25)]
+        [(10, 'update', 2)]
+        """
         self._check_open()
         at = self._instant(watermark)
         if at < self._watermark:
@@ -149,7 +227,21 @@ class Operator:
         return self._outbox.released()
 
     def close(self) -> Results:
-        """The end of the stream: every window that holds rows is reported. Nothing can be processed afterwards."""
+        """End the stream: every window that holds rows is reported, and no row is taken any more.
+
+        Returns
+        -------
+        Results
+            What was not reported yet.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.session(5), n=sw.count()).operator()
+        >>> _ = op.process_batch({"t": [1, 4, 12]})
+        >>> [(r.start, r.end, r.values["n"]) for r in op.close()]
+        [(1, 9, 2), (12, 17, 1)]
+        """
         self._check_open()
         self._flush_all()
         self._step(INFINITY)
@@ -159,14 +251,46 @@ class Operator:
         return results
 
     def late(self) -> list[LateRow]:
-        """The rows that came too late for every window of theirs, since this was last asked."""
+        """The rows that came when all their windows were closed, since this was last asked.
+
+        Returns
+        -------
+        list of LateRow
+            Event time, key and the row as it came.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count()).operator()
+        >>> _ = op.advance(20)
+        >>> _ = op.process_batch({"t": [7, 23], "from": ["a", "b"]})
+        >>> op.late()
+        [LateRow(time=7, key=(), row={'t': 7, 'from': 'a'})]
+        >>> op.late()
+        []
+        """
         self._flush_all()
         late = [row for held in self._late for row in held.as_late(self._keys)]
         self._late = []
         return late
 
     def stats(self) -> Stats:
-        """Counts of what the operator holds and has done."""
+        """What the operator holds and has done, in numbers.
+
+        Returns
+        -------
+        Stats
+            Keys, slices, stored rows and bytes that it holds; rows, results and late rows so far; the watermark.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count()).operator()
+        >>> _ = op.process_batch({"t": [1, 4, 12]})
+        >>> stats = op.stats()
+        >>> stats.slices, stats.tuples, stats.rows, stats.watermark
+        (2, 0, 3, None)
+        """
         self._flush_all()
         watermark = None if abs(self._watermark) >= INFINITY else self._watermark
         if self._engine is None:
@@ -174,7 +298,22 @@ class Operator:
         return Stats.of(self._engine.settled(), self._counters, watermark)
 
     def slices(self) -> pa.Table:
-        """The slices as they stand: key columns, start and end (the edges around it), first, last and rows."""
+        """The time slices as they stand.
+
+        Returns
+        -------
+        pyarrow.Table
+            The key columns; ``start`` and ``end``, the edges around the slice, null where there is none; ``first`` and
+            ``last``, the event times of its first and last row; ``rows``, how many it has.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.sliding(10, every=5), n=sw.count()).operator()
+        >>> _ = op.process_batch({"t": [1, 4, 12]})
+        >>> op.slices().to_pylist()[0]
+        {'start': 0, 'end': 5, 'first': 1, 'last': 4, 'rows': 2}
+        """
         self._flush_all()
         if self._engine is None:
             return pa.table({})
@@ -199,11 +338,31 @@ class Operator:
     def add_query(self, name: str, window: Window, /, **aggregates: Aggregate) -> int | None:
         """Add a query to the running operator.
 
+        Parameters
+        ----------
+        name : str
+            The query's name.
+        window : Window
+            Where windows begin and end.
+        **aggregates : Aggregate
+            What is computed over each window, by result column; only of columns whose types are known.
+
         Returns
         -------
         int or None
             The event time from which its results are complete: it reports the windows that start at or after it and
             end after the present watermark. None when nothing was seen yet, so that it misses nothing.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count()).operator()
+        >>> _ = op.process_batch({"t": [1, 7, 12]})
+        >>> op.add_query("long", sw.tumbling(20), n=sw.count())  # a run of slices that are there
+        >>> op.add_query("short", sw.tumbling(5), n=sw.count())  # 1 and 7 are in one slice, and cannot be told apart
+        8
+        >>> [(r.query, r.start, r.values["n"]) for r in op.close()]
+        [('q', 0, 2), ('q', 10, 1), ('long', 0, 3), ('short', 10, 1)]
         """
         self._check_open()
         workload = self.workload.query(name, window, **aggregates)
@@ -215,7 +374,22 @@ class Operator:
         return since if since is not None and since > -INFINITY else None
 
     def remove_query(self, name: str) -> None:
-        """Remove a query from the running operator, with what only it needed."""
+        """Remove a query from the running operator, with what only it needed.
+
+        Parameters
+        ----------
+        name : str
+            The query to remove; not the only one.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count()).operator()
+        >>> op.add_query("every_row", sw.tumbling(1), n=sw.count())
+        >>> op.remove_query("every_row")
+        >>> [query.name for query in op.workload.queries]
+        ['q']
+        """
         self._check_open()
         if len(self.workload.queries) == 1:
             self.workload.named(name)
@@ -225,7 +399,21 @@ class Operator:
     # State as data
 
     def snapshot(self) -> dict[str, Any]:
-        """The whole state as plain data, with a format version and what the workload is; for :meth:`restore`."""
+        """The whole state as plain data, for :meth:`restore`.
+
+        Returns
+        -------
+        dict
+            NumPy arrays, numbers, text and bytes, with the number of the format and what the workload is.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count()).operator()
+        >>> _ = op.process_batch({"t": [1, 4, 12]})
+        >>> sorted(op.snapshot())
+        ['bound', 'counters', 'fingerprint', 'format', 'watermark', 'workload']
+        """
         self._check_open()
         self._flush_all()
         return self._saved().to_data()
@@ -233,7 +421,29 @@ class Operator:
     def restore(self, snapshot: Mapping[str, Any]) -> Operator:
         """Continue from a snapshot of this workload; queries may have been added or removed since.
 
-        Refuses the state of another workload or of a newer format, and then leaves the operator as it was.
+        Parameters
+        ----------
+        snapshot : mapping
+            What :meth:`snapshot` gave, in this process or another one.
+
+        Returns
+        -------
+        Operator
+            This operator.
+
+        Raises
+        ------
+        StateError
+            The snapshot is of another workload or another format; the operator is left as it was.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> workload = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count())
+        >>> op = workload.operator()
+        >>> _ = op.process_batch({"t": [1, 4, 12]})
+        >>> [(r.start, r.values["n"]) for r in workload.operator().restore(op.snapshot()).close()]
+        [(0, 2), (10, 1)]
         """
         self._check_open()
         self._restore(OperatorState.from_data(snapshot))
@@ -447,7 +657,7 @@ class Operator:
         self._engine.forget(int(held.last.max()))
 
     def _forget_silent_keys(self) -> None:
-        """Keys without slices cost nothing: now and then, numbers are given anew to those that are left."""
+        """Renumber keys from time to time, so that keys without state take no memory."""
         assert self._engine is not None
         if self._engine.context_aware:
             return  # a key that counts rows goes on counting where it stopped

@@ -81,9 +81,40 @@ class Inspection:
 
 
 def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
-    """Look into the checkpoint of a stream: shards, keys, slices, watermark, queries.
+    """What the checkpoint of a stream holds: shards, keys, slices, watermark, queries.
 
     The stream may be running; what is shown is its last committed micro-batch.
+
+    Parameters
+    ----------
+    checkpoint : str
+        The stream's ``checkpointLocation``.
+    session : SparkSession, optional
+        The session that reads it; by default the active one, or a local one that is started.
+
+    Returns
+    -------
+    Inspection
+        The numbers; printed, they are a few lines for a terminal.
+
+    Raises
+    ------
+    StateError
+        There is no checkpoint of a slicewise stream, or no row has come yet.
+
+    Examples
+    --------
+    ``print(sw.inspect("checkpoints/rides"))`` prints what an ``Inspection`` holds:
+
+    >>> from slicewise.spark import Inspection
+    >>> counts = {"shards": 2, "keys": 3, "slices": 8, "tuples": 0, "bytes": 2048, "rows": 40, "results": 6, "late": 1}
+    >>> queries = {"per_minute": "per_minute: tumbling('1 minute') -> n=count()"}
+    >>> print(Inspection(**counts, watermark=60_000_000, oldest=30_000_000, offsets=(), queries=queries, since={},
+    ...                  timestamps=True))
+    2 shards, 3 keys, 8 slices, 0 stored rows, 2048 bytes
+    ...
+    queries
+      per_minute: tumbling('1 minute') -> n=count()
     """
     session = session or local_session()
     chunks = _chunks(checkpoint, session)
