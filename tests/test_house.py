@@ -15,6 +15,7 @@ LONGEST = 500
 
 #: The path. A stage imports from stages of a lower rank and from itself.
 STAGES = {
+    "bad_rows": -1,
     "errors": 0,
     "amounts": 1,
     "columns": 1,

@@ -1,6 +1,6 @@
 """Errors: one family, so that ``except sw.SlicewiseError`` catches everything slicewise raises on purpose.
 
-Every message says what is wrong, what we got and what to do. A leaf: it imports nothing of slicewise.
+Every message says what is wrong, what we got and what to do. A leaf: of slicewise it imports the reasons of bad rows.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from typing import Any
+
+from slicewise.bad_rows import USER_CODE
 
 __all__ = [
     "AggregateError",
@@ -38,11 +40,15 @@ class DataError(SlicewiseError, ValueError):
 
 
 class RefusedRowsError(DataError):
-    """Rows that counted until something was found wrong with them; ``rows`` are their places where they were found."""
+    """Rows that are left out because something is wrong with them; the others stay, and the next call goes on.
 
-    def __init__(self, message: str, rows: Iterable[int]) -> None:
+    ``rows`` are their places among the rows that were looked at, ``reason`` is one of :mod:`slicewise.bad_rows`.
+    """
+
+    def __init__(self, message: str, rows: Iterable[int], reason: str = USER_CODE) -> None:
         super().__init__(message)
         self.rows = list(rows)
+        self.reason = reason
 
 
 class OverflowInWindowError(SlicewiseError, OverflowError):

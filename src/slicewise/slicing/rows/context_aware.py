@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, Parts, take_parts
+from slicewise.bad_rows import MEASURE
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import expand_ranges, sorted_unique
@@ -297,7 +298,7 @@ class ContextAwareQueries:
                 on = " and ".join(map(repr, measures))
                 found += [(m.row, f"{m.what}; the row was left out of the windows on {on}") for m in wrong]
         if found:
-            error = RefusedRowsError(found[0][1], [row for row, _ in found])
+            error = RefusedRowsError(found[0][1], [row for row, _ in found], reason=MEASURE)
             if len(found) > 1:
                 error.add_note(f"{len(found) - 1} more rows were left out")
             raise error
