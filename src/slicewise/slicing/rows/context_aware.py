@@ -329,8 +329,8 @@ class ContextAwareQueries:
         """Compare what is true with what was said: new windows, windows of other rows, and windows that are no more."""
         if not len(before) and (found.decided < step.horizon).all():
             # Nothing was said that could change, and nothing is said now that could.
-            insert, never = np.full(len(found), INSERT), np.zeros(len(found), np.int64)
-            return Ledger.empty(), self._blocks(number, found, never, insert, pieces, keys) if len(found) else []
+            return Ledger.empty(), self._inserts(number, found, pieces, keys)
+        several, found = found.divided()
         now = entries_of(found, pieces)
         if not self.discretisers[number].distinct:
             now = replace(now, nth=ordinals(found.family, found.key, found.start, found.end))
@@ -344,10 +344,15 @@ class ContextAwareQueries:
         gone[at[known]] = False
         shown = np.flatnonzero(changed)
         change = np.where(known, UPDATE, INSERT)[shown]
-        blocks = self._retractions(number, before.take(gone), keys)
+        blocks = self._retractions(number, before.take(gone), keys) + self._inserts(number, several, pieces, keys)
         if len(shown):
             blocks += self._blocks(number, found.take(shown), now.revision[shown], change, pieces, keys)
         return now, blocks
+
+    def _inserts(self, number: int, found: WindowRanges, pieces: SharedCuts, keys: KeyTable) -> list[Block]:
+        """Windows that are new."""
+        insert, never = np.full(len(found), INSERT), np.zeros(len(found), np.int64)
+        return self._blocks(number, found, never, insert, pieces, keys) if len(found) else []
 
     def _blocks(
         self,
@@ -374,7 +379,8 @@ class ContextAwareQueries:
                 values = tuple(a.take(np.searchsorted(sorted_unique(row), row)) for a in values)
                 mine, heads = found.take(row), (change[row], revision[row])
             times = (pieces.time[mine.low], pieces.time[mine.high - 1]) if by_position else None
-            blocks.append(Block(keys.decode(mine.key), query, mine.start, mine.end, *heads, values, times))
+            bounds = mine.start, mine.end
+            blocks.append(Block(keys.decode(mine.key), query, *bounds, *heads, values, times, mine.repeats))
         return blocks
 
     def _retractions(self, number: int, gone: Ledger, keys: KeyTable) -> list[Block]:

@@ -43,7 +43,7 @@ class UnitWindows(Discretiser):
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         counted = MeasuredRows(view, self.measures)
         pieces = [self._find(f, w, counted) for f, w in enumerate(self.windows) if isinstance(w, Sliding)]
-        every = WindowRanges(*[np.concatenate(c) for c in zip(*pieces, strict=True)], counted.rows)  # type: ignore[call-arg]
+        every = WindowRanges(*[np.concatenate(c) for c in zip(*pieces, strict=True)], counted.rows)  # type: ignore[call-arg, arg-type]
         undecided = every.low[every.decided >= step.horizon]
         if counted.rows is not None:
             undecided = counted.rows[undecided]
