@@ -51,6 +51,31 @@ class RefusedRowsError(DataError):
         self.reason = reason
 
 
+class UserCodeError(RefusedRowsError):
+    """The user's code raised, or gave nonsense, when it was shown a row.
+
+    Attributes
+    ----------
+    code
+        Whose code it is: a window, or an aggregate of a query.
+    failure
+        What it did.
+    place
+        The first of the rows, as its text says; None until somebody knows.
+    others
+        How many rows it failed on besides that one.
+    """
+
+    def __init__(
+        self, code: str, failure: str, rows: Iterable[int], place: Any = None, others: int = 0, *, left_out: bool = True
+    ) -> None:
+        rows = list(rows)
+        at = "a record" if place is None else place
+        end = "" if not left_out else "; the record was left out" if place is None else f"; {place.left_out(others)}"
+        super().__init__(f"{code} at {at}: {failure}{end}", rows)
+        self.code, self.failure, self.place, self.others = code, failure, place, others
+
+
 class OverflowInWindowError(SlicewiseError, OverflowError):
     """A window's result does not fit its type, where the Spark function of the same name would fail too.
 

@@ -29,6 +29,7 @@ __all__ = [
     "Result",
     "ResultSchema",
     "Results",
+    "RowLabel",
     "WindowLabel",
     "value_column",
 ]
@@ -68,17 +69,57 @@ class WindowLabel:
     unit: str = "microseconds"
 
     def __str__(self) -> str:
-        key = ", ".join(f"{name}={value!r}" for name, value in self.key.items())
+        key = _key_shown(self.key)
         bounds = f"[{self._bound(self.start)}, {'open' if self.end is None else self._bound(self.end)})"
         window = f"{'span' if self.time_type is None else 'window'} {bounds}"
         return ", ".join([f"query {self.query!r}", *([f"key {key}"] if key else []), window])
 
     def _bound(self, at: int | float) -> str:
-        if self.time_type is None or not pa.types.is_timestamp(self.time_type):
-            return str(at)
-        # NumPy knows years beyond 9999, which a window may reach.
-        shown = str(np.array([int(at)], np.int64).view(f"M8[{_NUMPY_UNITS[self.unit]}]")[0]).replace("T", " ")
-        return re.sub(r"\.0+$", "", shown) + ("+00:00" if self.time_type.tz else "")
+        return _time_shown(at, self.time_type, self.unit)
+
+
+@dataclass(frozen=True)
+class RowLabel:
+    """Which row it is, or which run of rows in event-time order, for messages: key and event time.
+
+    >>> print(RowLabel({"k": "a"}, 5_000_000, pa.timestamp("us")))
+    the record of time 1970-01-01 00:00:05, key k='a'
+    >>> print(RowLabel({}, 5, pa.int64(), last=9, rows=3))
+    a batch of 3 records from 5 to 9
+    """
+
+    key: dict[str, Any]
+    time: int
+    time_type: pa.DataType | None = None
+    unit: str = "microseconds"
+    last: int | None = None
+    rows: int = 1
+
+    def __str__(self) -> str:
+        first = _time_shown(self.time, self.time_type, self.unit)
+        shown = f"the record of time {first}"
+        if self.last is not None:
+            shown = (
+                f"a batch of {self.rows} records from {first} to {_time_shown(self.last, self.time_type, self.unit)}"
+            )
+        return ", ".join([shown, *([f"key {_key_shown(self.key)}"] if self.key else [])])
+
+    def left_out(self, others: int = 0) -> str:
+        """What became of it, and of other rows."""
+        also = "" if not others else f", and so {'was 1 other' if others == 1 else f'were {others} others'}"
+        return ("the record was left out" if self.last is None else "they were left out") + also
+
+
+def _key_shown(key: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in key.items())
+
+
+def _time_shown(at: int | float, time_type: pa.DataType | None, unit: str) -> str:
+    if time_type is None or not pa.types.is_timestamp(time_type):
+        return str(at)
+    # NumPy knows years beyond 9999, which a window may reach.
+    shown = str(np.array([int(at)], np.int64).view(f"M8[{_NUMPY_UNITS[unit]}]")[0]).replace("T", " ")
+    return re.sub(r"\.0+$", "", shown) + ("+00:00" if time_type.tz else "")
 
 
 class Result(NamedTuple):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.multi import check_watched
 from slicewise.amounts import INTEGER, ROWS, TIME, Amount, Measure, format_instant, to_amount, to_instant, to_offset
 from slicewise.conditions import Condition
 from slicewise.errors import QueryError
@@ -443,13 +444,8 @@ def policy(
     """
     if not callable(evict):
         raise QueryError(f"`evict` must be a function evict(total, oldest) -> bool; got {evict!r}")
-    if watch is not None and not isinstance(watch, Mapping):
-        raise QueryError(f"`watch` must map names to aggregates; got {watch!r}")
-    for name, aggregate in (watch or {}).items():
-        if not isinstance(aggregate, Aggregate):
-            raise QueryError(f"`watch` must map names to aggregates; got {aggregate!r} for {name!r}")
-    step = EVERY_ROW if every is None else to_amount(every, name="every")
-    return Policy(evict, tuple((watch or {}).items()), step)
+    watched = () if watch is None else check_watched(watch)
+    return Policy(evict, watched, EVERY_ROW if every is None else to_amount(every, name="every"))
 
 
 def _offset(offset: Any, length: Amount) -> int:

@@ -139,3 +139,126 @@ def test_everything_older_than_the_maximum_is_evicted():
     op = sw.Workload("t").query("q", sw.policy(older, watch={"peak": sw.max("v")}), vs=sw.collect_list("v")).operator()
     op.process_batch({"t": [0, 1, 2, 3, 4], "v": [2, 5, 3, 4, 6]})
     assert [r.values["vs"] for r in op.close()] == [[2], [5], [5, 3], [5, 3, 4], [6]]
+
+
+# -- what a policy watches
+
+
+def inverse(v):
+    return 1 / v
+
+
+inverses = sw.aggregate(lift=inverse, combine=lambda a, b: a + b, identity=0.0, name="inverses")
+
+
+def never(total, oldest):
+    return False
+
+
+def at_most(n):
+    def evict(total, oldest):
+        return total["n"] - oldest["n"] >= n
+
+    return evict
+
+
+def test_a_watched_aggregate_that_raises_names_window_time_and_key_and_costs_the_row():
+    window = sw.policy(never, watch={"s": inverses("v")})
+    workload = sw.Workload("t", keys=["k"]).query("q", window, vs=sw.collect_list("v"))
+    op = workload.query("all", sw.tumbling(100), vs=sw.collect_list("v")).operator()
+    op.process_batch({"t": [1, 2, 3, 4], "k": ["a", "b", "b", "a"], "v": [1, 2, 0, 4]})
+    message = (
+        "policy(never, every=rows(1)) at the record of time 3, key k='b': raised ZeroDivisionError('division by zero');"
+        " the record was left out"
+    )
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        op.advance(5)
+    found = [(r.key[0], r.query, r.values["vs"]) for r in op.close()]
+    assert sorted(found) == [
+        ("a", "all", [1, 4]),
+        ("a", "q", [1]),
+        ("a", "q", [1, 4]),
+        ("b", "all", [2, 0]),
+        ("b", "q", [2]),
+    ]
+
+
+def test_of_several_keys_the_first_row_is_named_and_the_others_are_counted():
+    op = sw.Workload("t", keys=["k"]).query("q", sw.policy(never, watch={"s": inverses("v")}), n=sw.count()).operator()
+    op.process_batch({"t": [1, 2, 3, 4], "k": ["a", "b", "c", "a"], "v": [0, 0, 0, 4]})
+    message = (
+        "policy(never, every=rows(1)) at the record of time 1, key k='a': raised ZeroDivisionError('division by zero');"
+        " the record was left out, and so were 2 others"
+    )
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        op.advance(0)
+    assert [(r.key, r.values["n"]) for r in op.close()] == [(("a",), 1)]
+
+
+def test_a_watched_combine_that_raises_costs_the_row_that_came_last():
+    def careful(a, b):
+        if a + b > 10:
+            raise OverflowError("too much")
+        return a + b
+
+    small = sw.aggregate(combine=careful, identity=0, name="small")
+    op = sw.Workload("t").query("q", sw.policy(never, watch={"s": small("v")}), vs=sw.collect_list("v")).operator()
+    op.process_batch({"t": [1, 2, 3, 4], "v": [3, 6, 5, 1]})
+    with pytest.raises(
+        DataError, match=r"the record of time 3: raised OverflowError\('too much'\); the record was left"
+    ):
+        op.advance(5)
+    assert [r.values["vs"] for r in op.close()] == [[3], [3, 6], [3, 6, 1]]
+
+
+def test_a_policy_goes_on_after_a_failure_a_snapshot_and_a_restart():
+    window = sw.policy(at_most(2), watch={"n": sw.count(), "s": inverses("v")})
+    workload = sw.Workload("t", lateness=100).query("q", window, vs=sw.collect_list("v"))
+    op = workload.operator()
+    op.process_batch({"t": [1, 3, 5], "v": [1, 0, 2]})
+    with pytest.raises(DataError, match="at the record of time 3: raised ZeroDivisionError"):
+        op.advance(6)
+    other = workload.operator().restore(op.snapshot())
+    for one in (op, other):
+        one.process_batch({"t": [4, 7], "v": [5, 6]})
+        assert [r.values["vs"] for r in one.close()] == [[1], [1, 5], [5, 2], [2, 6]]
+
+
+def test_times_are_shown_as_such():
+    op = sw.Workload("t").query("q", sw.policy(never, watch={"s": inverses("v")}), n=sw.count()).operator()
+    op.process_batch({"t": np.array(["2024-01-01T00:00:03.25"], "M8[us]"), "v": [0]})
+    with pytest.raises(DataError, match=r"at the record of time 2024-01-01 00:00:03.250000: raised ZeroDivisionError"):
+        op.close()
+
+
+def test_a_policy_that_watches_nothing_is_asked_about_nothing():
+    seen = []
+
+    def evict(total, oldest):
+        seen.append((total, oldest))
+        return len(seen) % 3 == 0
+
+    op = sw.Workload("t").query("q", sw.policy(evict), n=sw.count()).operator()
+    op.process_batch({"t": [1, 2, 3]})
+    assert len(op.close()) > 0
+    assert set(map(str, seen)) == {"({}, {})"}
+
+
+@pytest.mark.parametrize(
+    ("watch", "message"),
+    [
+        ({"s": sw.sum()}, "`watch`: sum() for 's' needs a column, as in sum('v')"),
+        ({"s": inverses()}, "`watch`: inverses() for 's' needs a column, as in inverses('v')"),
+        ({3: sw.sum("v")}, "`watch` must map names to aggregates; got 3, which is not a string"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_when_the_window_is_made(watch, message):
+    with pytest.raises(sw.QueryError, match=f"^{re.escape(message)}$"):
+        sw.policy(never, watch=watch)
+
+
+def test_a_watched_sum_over_text_is_refused_when_types_are_known():
+    op = sw.Workload("t").query("q", sw.policy(never, watch={"s": sw.sum("w")}), n=sw.count()).operator()
+    message = "`sum` of column 'w' needs numbers; got string: cast the column to a numeric type first"
+    with pytest.raises(sw.AggregateError, match=f"^{re.escape(message)}$"):
+        op.process_batch({"t": [1], "w": ["a"]})

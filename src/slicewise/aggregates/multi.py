@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
-from slicewise.errors import AggregateError
+from slicewise.errors import AggregateError, QueryError
 
-__all__ = ["Multi", "multi"]
+__all__ = ["Multi", "check_watched", "multi"]
 
 
 class Multi(Aggregate):
@@ -56,9 +58,9 @@ class Multi(Aggregate):
     def lift(self, *values: Any) -> tuple[Any, ...]:
         partials = []
         for aggregate, places in zip(self._members, self._places, strict=True):
-            own = tuple(values[i] for i in places) if places else values
-            skipped = aggregate.skips_nulls and None in own
-            partials.append(aggregate.identity if skipped else aggregate.lift(*own))
+            inputs = tuple(values[i] for i in places) if places else values
+            skipped = aggregate.skips_nulls and None in inputs
+            partials.append(aggregate.identity if skipped else aggregate.lift(*inputs))
         return tuple(partials)
 
     def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -78,3 +80,17 @@ class Multi(Aggregate):
 
 
 multi = Multi
+
+
+def check_watched(watch: Any) -> tuple[tuple[str, Aggregate], ...]:
+    """What the policy of a window watches, as pairs: aggregates of columns by their names."""
+    if not isinstance(watch, Mapping):
+        raise QueryError(f"`watch` must map names to aggregates; got {watch!r}")
+    for name, aggregate in watch.items():
+        if not isinstance(name, str):
+            raise QueryError(f"`watch` must map names to aggregates; got {name!r}, which is not a string")
+        if not isinstance(aggregate, Aggregate):
+            raise QueryError(f"`watch` must map names to aggregates; got {aggregate!r} for {name!r}")
+        if not aggregate.columns and not isinstance(aggregate, Count):
+            raise QueryError(f"`watch`: {aggregate!r} for {name!r} needs a column, as in {aggregate.name}('v')")
+    return tuple(watch.items())

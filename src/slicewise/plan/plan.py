@@ -15,7 +15,7 @@ from slicewise.plan.characteristics import AggregateTraits, Characteristics, cha
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
 from slicewise.results import ResultSchema
 from slicewise.times import LARGEST_TIME, largest_time
-from slicewise.windows import Context, Session, Window
+from slicewise.windows import Context, Policy, Session, Window
 from slicewise.workload import Workload
 
 __all__ = [
@@ -167,6 +167,9 @@ def plan_for(
     stores = tuple(_store(m, c, store) for m in monoids)
     windows = tuple(dict.fromkeys(q.window for q in workload.queries if is_periodic(q.window)))
     context = tuple(dict.fromkeys(q.window for q in workload.queries if needs_rows(q.window)))
+    for window in context:
+        for _, watched in window.watch if isinstance(window, Policy) else ():
+            watched.bind(*(types[column] for column in watched.columns))  # refuses types that it cannot work on
     gaps = tuple(sorted({int(q.window.gap.size) for q in workload.queries if isinstance(q.window, Session)}))
     recomputed = tuple(i for i, m in enumerate(monoids) if needs_tuples(AggregateTraits.of(m.aggregate), c))
     return Plan(

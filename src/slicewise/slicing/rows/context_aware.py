@@ -55,6 +55,7 @@ from slicewise.slicing.rows.shared_cuts import ARRIVAL, LAST, SLOT, WEIGHT, Rang
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.user_code import with_key
 from slicewise.times import INFINITY
 
 __all__ = ["ContextAwareQueries", "ContextAwareState", "Ledger", "carried_track", "new_tracks"]
@@ -127,7 +128,7 @@ class ContextAwareQueries:
             return self._advance(step, rows, came, keys, edges)
         except RefusedRowsError as error:
             self._leave_out(rows.columns[ARRIVAL].values[error.rows])
-            raise
+            raise with_key(error, rows, keys, self.plan.schema) from error.__cause__
 
     def _advance(
         self, step: Step, rows: Tuples, came: np.ndarray | None, keys: KeyTable, edges: Edges | None

@@ -8,15 +8,16 @@ horizon.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from slicewise.aggregates.base import Aggregate
-from slicewise.errors import RefusedRowsError
-from slicewise.results import OPEN_END
+from slicewise.aggregates.arithmetic import Count
+from slicewise.aggregates.multi import Multi
+from slicewise.errors import UserCodeError
+from slicewise.results import OPEN_END, RowLabel
 from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Discretiser, Remembered, Retained, Step, WindowRanges
 from slicewise.slicing.rows.measure_windows import (
     MeasuredRows,
@@ -55,15 +56,21 @@ class _ByKey(Discretiser):
         kept = dict(memory or {})
         fresh, settled, needed = view.first_at(step.before), view.first_at(step.horizon), view.first_at(step.horizon)
         pieces, begins = [], []
+        failures: list[UserCodeError] = []
         for s, key in enumerate(view.keys.tolist()):
             now = kept.get(key) or self._new()
             rows = _KeyRows(view, s, int(fresh[s]), int(settled[s]))
             if len(rows) or step.watermark >= INFINITY:
-                found, now = self._ask(rows, now, step)
+                try:
+                    found, now = self._ask(rows, now, step)
+                except UserCodeError as error:
+                    failures.append(error)
+                    continue
                 pieces.append((np.full(len(found[0]), key), *found))
             kept[key] = now
             needed[s] = min(needed[s], self._first_needed(now, rows))
             begins += [rows.index_of(position) for position in now.open_at]
+        _raise_first(failures)
         after = Retained(needed, np.array(begins, np.int64))
         if not pieces:
             none = np.empty(0, np.int64)
@@ -219,13 +226,13 @@ class UserWindows(_ByKey):
     def _complain_of_batch(
         self, rows: _KeyRows, low: int, high: int, what: str, cause: Exception | None = None
     ) -> NoReturn:
-        times = rows.view.time[[low, high - 1]]
-        said = f"{self.window!r} at a batch of {high - low} records from {times[0]} to {times[1]}: {what}"
-        raise RefusedRowsError(f"{said}; they were left out", range(low, high)) from cause
+        first, last = rows.view.time[[low, high - 1]].tolist()
+        label = RowLabel({}, first, last=last, rows=high - low)
+        raise UserCodeError(repr(self.window), what, range(low, high), label) from cause
 
     def _complain(self, rows: _KeyRows, at: int, what: str, cause: Exception | None = None) -> NoReturn:
-        said = f"{self.window!r} at the record of time {rows.view.time[at]}: {what}; the record was left out"
-        raise RefusedRowsError(said, [at]) from cause
+        label = RowLabel({}, int(rows.view.time[at]))
+        raise UserCodeError(repr(self.window), what, [at], label) from cause
 
 
 class PolicyWindows(Discretiser):
@@ -238,7 +245,9 @@ class PolicyWindows(Discretiser):
         self.window = window
         self.measures = measures_of(window)
         self.by_position = is_by_position(window.every)
-        self.watched = Watched(dict(window.watch))
+        #: Without anything to watch, there is something to keep a tree of all the same.
+        self.watched = Multi(**dict(window.watch)) if window.watch else Multi(rows=Count())
+        self.evict = window.evict if window.watch else lambda total, oldest: window.evict({}, {})
 
     def save(self, memory: _Fronts) -> Remembered:
         return memory.ticks, {key: front for key, (_, front) in memory.fronts.items()}
@@ -258,15 +267,21 @@ class PolicyWindows(Discretiser):
         low, first = np.empty(len(ticks.high), np.int64), numbers[1].copy()
         by_key = np.argsort(ticks.segment, kind="stable")
         bounds = np.searchsorted(ticks.segment[by_key], np.arange(len(view.keys) + 1))
+        failures: list[UserCodeError] = []
         for s, key in enumerate(view.keys.tolist()):
             tree, front = kept.get(key, (None, 0))
             rows = _New(int(numbers[0][s]), int(numbers[1][s]), int(counted.ends[s]))
             shift = int(counted.starts[s] - base[s])
-            fronts, kept[key] = self._ask(counted, rows, tree, front, shift)
+            try:
+                fronts, kept[key] = self._ask(counted, rows, tree, front, shift)
+            except UserCodeError as error:
+                failures.append(error)
+                continue
             mine = by_key[bounds[s] : bounds[s + 1]]
             # A tick comes after a row that was shown now, or after all of those before.
             low[mine] = fronts[ticks.high[mine] - rows.low] + shift
             first[s] = min(kept[key][1] + shift, max(rows.settled - 1, int(counted.starts[s])))
+        _raise_first(failures)
         found = found_at(self.window.every, counted, base, ticks, low)
         needed = np.minimum(counted.place_of(first, settled), settled)
         return found, Retained(needed, NO_ROWS), _Fronts(tick_memory(counted, seen, base, step), kept)
@@ -285,31 +300,40 @@ class PolicyWindows(Discretiser):
         if tree is None:
             # After a restart it is grown again from the rows that are there.
             tree = LogMTA(self.watched)
-            for value in self._inputs(counted, front + shift, low):
-                tree.insert(value)
+            for at, value in enumerate(self._inputs(counted, front + shift, low), front + shift):
+                self._insert(tree, counted, at, value)
         tree = copy.deepcopy(tree) if low < high else tree
         fronts, final = [front], (tree, front)
         for at, value in enumerate(self._inputs(counted, low, high), low):
             if at == settled:
                 final = copy.deepcopy(tree), front
-            tree.insert(value)
+            self._insert(tree, counted, at, value)
             try:
-                front += tree.enforce(self.window.evict)
+                front += tree.enforce(self.evict)
             except Exception as error:
-                time = counted.time[at]
-                place = at if counted.rows is None else int(counted.rows[at])
-                said = f"{self.window!r} at the record of time {time}: raised {error!r}; the record was left out"
-                raise RefusedRowsError(said, [place]) from error
+                self._complain(counted, at, error)
             fronts.append(front)
         return np.array(fronts, np.int64), final if settled < high else (tree, front)
 
-    def _inputs(self, counted: MeasuredRows, low: int, high: int) -> list[tuple[Any, ...]]:
+    def _insert(self, tree: LogMTA, counted: MeasuredRows, at: int, value: Any) -> None:
+        try:
+            tree.insert(value)
+        except Exception as error:
+            self._complain(counted, at, error)
+
+    def _complain(self, counted: MeasuredRows, at: int, error: Exception) -> NoReturn:
+        place = at if counted.rows is None else int(counted.rows[at])
+        label = RowLabel({}, int(counted.time[at]))
+        raise UserCodeError(repr(self.window), f"raised {error!r}", [place], label) from error
+
+    def _inputs(self, counted: MeasuredRows, low: int, high: int) -> Iterable[Any]:
+        """What a tree is given for each of some rows: a value, or as many as there are columns that are watched."""
         names = self.watched.columns
         if not names:
             return [()] * (high - low)
         place = slice(low, high) if counted.rows is None else counted.rows[low:high]
         lists = [counted.view.rows.columns[n].take(place).to_pylist() for n in names]
-        return list(zip(*lists, strict=True))
+        return lists[0] if len(lists) == 1 else zip(*lists, strict=True)
 
 
 class _New(NamedTuple):
@@ -328,32 +352,6 @@ class _Fronts:
     fronts: dict[int, tuple[LogMTA | None, int]]
 
 
-class Watched(Aggregate):
-    """Several named aggregates over rows at once; a row is a tuple of all the columns that they read."""
-
-    name = "watched"
-
-    def __init__(self, aggregates: dict[str, Aggregate]) -> None:
-        super().__init__(*dict.fromkeys(c for a in aggregates.values() for c in a.columns))
-        self.aggregates = aggregates
-        self.identity = tuple(a.identity for a in aggregates.values())
-        self._inputs = [(a, [self.columns.index(c) for c in a.columns]) for a in aggregates.values()]
-
-    def lift(self, row: Sequence[Any]) -> tuple[Any, ...]:  # type: ignore[override]
-        lifted = []
-        for aggregate, places in self._inputs:
-            values = [row[i] for i in places]
-            skipped = aggregate.skips_nulls and any(v is None for v in values)
-            lifted.append(aggregate.identity if skipped else aggregate.lift(*values))
-        return tuple(lifted)
-
-    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(g.combine(x, y) for g, x, y in zip(self.aggregates.values(), a, b, strict=True))
-
-    def lower(self, partial: tuple[Any, ...]) -> dict[str, Any]:
-        return {n: g.lower(x) for (n, g), x in zip(self.aggregates.items(), partial, strict=True)}
-
-
 def make_user_windows(window: UserDefined | Policy) -> Discretiser:
     """The discretiser of a window that runs user code."""
     return UserWindows(window) if isinstance(window, UserDefined) else PolicyWindows(window)
@@ -361,3 +359,13 @@ def make_user_windows(window: UserDefined | Policy) -> Discretiser:
 
 def _are_two_counts(said: Any) -> bool:
     return isinstance(said, (tuple, list)) and len(said) == 2 and all(isinstance(n, (int, np.integer)) for n in said)
+
+
+def _raise_first(failures: list[UserCodeError]) -> None:
+    """Raise the first failure of all keys, with the rows of the others: all of them are left out."""
+    if failures:
+        first = failures[0]
+        rows = [row for error in failures for row in error.rows]
+        raise UserCodeError(first.code, first.failure, rows, first.place, len(rows) - len(first.rows)) from (
+            first.__cause__
+        )
