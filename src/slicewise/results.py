@@ -96,13 +96,15 @@ class RowLabel:
     rows: int = 1
 
     def __str__(self) -> str:
-        first = _time_shown(self.time, self.time_type, self.unit)
+        first = self.shown(self.time)
         shown = f"the record of time {first}"
         if self.last is not None:
-            shown = (
-                f"a batch of {self.rows} records from {first} to {_time_shown(self.last, self.time_type, self.unit)}"
-            )
+            shown = f"a batch of {self.rows} records from {first} to {self.shown(self.last)}"
         return ", ".join([shown, *([f"key {_key_shown(self.key)}"] if self.key else [])])
+
+    def shown(self, at: int) -> str:
+        """Another event time of the same kind."""
+        return _time_shown(at, self.time_type, self.unit)
 
     def left_out(self, others: int = 0) -> str:
         """What became of it, and of other rows."""

@@ -6,24 +6,28 @@ engine has no use for: late rows, counters, the buffer of rows that came one at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, to_instant
-from slicewise.errors import DataError, QueryError
+from slicewise.columns import Column
+from slicewise.errors import DataError, QueryError, RefusedRowsError
 from slicewise.plan.plan import ARRIVAL, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
 from slicewise.slicing import snapshots
+from slicewise.slicing.accounts import KeptRows, LateRow, Stats, slices_table
 from slicewise.slicing.adapting import adapted_state
+from slicewise.slicing.ahead import AheadLimit
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch, check_time, conform, parse_types, read_batch, watermark_limit
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.row_buffer import RowBuffer
+from slicewise.slicing.rows.gaps import TickGaps
 from slicewise.slicing.time.window_manager import Sessions
 from slicewise.times import INFINITY
 from slicewise.windows import Window
@@ -32,42 +36,6 @@ from slicewise.workload import Workload
 __all__ = ["LateRow", "Operator", "Stats"]
 
 NOTHING = Results()
-
-
-class LateRow(NamedTuple):
-    """A row for which no window was open any more."""
-
-    time: int
-    key: tuple[Any, ...]
-    row: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Stats:
-    """What an operator holds and has done.
-
-    ``bytes`` are those of arrays: slices, and stored tuples where there are any.
-    """
-
-    keys: int
-    slices: int
-    tuples: int
-    bytes: int
-    rows: int
-    results: int
-    late_rows: int
-    watermark: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """Rows outside of the slices: late, or waiting to be judged."""
-
-    batch: Batch
-    key: np.ndarray
-
-    def take(self, index: np.ndarray) -> _Kept:
-        return _Kept(self.batch.take(index), self.key[index])
 
 
 class Operator:
@@ -97,10 +65,14 @@ class Operator:
         types: Mapping[str, Any] | None = None,
         max_slice: int | None = None,
         ties: str = ARRIVAL,
+        ahead: Any = None,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         check_store(store)
         check_max_slice(max_slice)
         check_runnable(workload)
+        if ahead is None and clock is not None:
+            raise QueryError("`clock` is what `ahead` is measured by; got no `ahead`; give both, or leave it out")
         self.workload = workload
         self.ordered = ordered
         self.store = store
@@ -109,10 +81,12 @@ class Operator:
         self._types = parse_types(types)
         self._time_type: pa.DataType | None = None
         self._engine: Engine | None = None
-        self._waiting: list[_Kept] = []
-        self._late: list[_Kept] = []
+        self._waiting: list[KeptRows] = []
+        self._late: list[KeptRows] = []
         self._closed = False
-        self._buffer = RowBuffer(workload, ordered, self._flush, self._next_due)
+        self._ahead = None if ahead is None else AheadLimit(workload, ahead, clock)
+        self._gaps: TickGaps | None = None
+        self._buffer = RowBuffer(workload, ordered, self._flush, self._next_due, self._ahead)
         # The buffer's own function, so that a row costs a single call.
         self.process = self._buffer.process  # type: ignore[method-assign]
         self._forget_everything()
@@ -143,10 +117,15 @@ class Operator:
         """Take many rows at once: a mapping of arrays, an Arrow table or a pandas DataFrame."""
         self._check_open()
         batch = read_batch(columns, self.workload, self._types)
-        results = self._flush()
+        self._held = self._flush()
+        error = None
+        if self._ahead is not None and len(batch):
+            batch, error = self._ahead.judged(batch)
         if len(batch):
-            results = results + self._take(batch)
-        return results
+            self._held = self._held + self._take(batch)
+        if error is not None:
+            raise error
+        return self._released()
 
     def drive(self, batches: Iterable[Any]) -> Iterator[Results]:
         """Take batches, moving the watermark behind each: the latest event time seen less the workload's ``watermark``.
@@ -187,7 +166,7 @@ class Operator:
     def late(self) -> list[LateRow]:
         """The rows that came too late for every window of theirs, since this was last asked."""
         self._flush()
-        found = [row for kept in self._late for row in _late_rows(kept, self._keys)]
+        found = [row for kept in self._late for row in kept.late(self._keys)]
         self._late = []
         return found
 
@@ -213,24 +192,7 @@ class Operator:
     def slices(self) -> pa.Table:
         """The slices as they stand: key columns, start and end (the edges around it), first, last and rows."""
         self._flush()
-        if self._engine is None:
-            return pa.table({})
-        engine = self._engine
-        state = engine.settled()
-        s = state.slices
-        cells = engine.edges.needed_cells(s.first, engine.horizon)
-        ends = np.array([engine.edges.needed_after(int(t), engine.horizon) for t in s.last], np.int64)
-        names = {n: k.to_arrow() for n, k in zip(self.workload.keys, self._keys.decode(s.key), strict=True)}
-        return pa.table(
-            {
-                **names,
-                "start": pa.array(cells, mask=cells <= -INFINITY),
-                "end": pa.array(ends, mask=ends >= INFINITY),
-                "first": s.first,
-                "last": s.last,
-                "rows": s.rows,
-            }
-        )
+        return pa.table({}) if self._engine is None else slices_table(self._engine, self._keys)
 
     # Queries that come and go
 
@@ -321,39 +283,81 @@ class Operator:
 
     def _flush(self) -> Results:
         """Hand buffered rows to the engine."""
-        held, self._held = self._held, NOTHING
-        if not len(self._buffer):
-            return held
-        batch = self._buffer.batch(self._types)
-        self._bound(batch)
-        self._buffer.clear(int(batch.times.max()))
-        try:
-            return held + self._take(batch)
-        except Exception:
-            self._held = held
-            self._take_one_by_one(batch)
-            held, self._held = self._held, NOTHING
-            return held
+        if len(self._buffer):
+            batch = self._buffer.batch(self._types)
+            engine = self._bound(batch)
+            self._buffer.clear(int(batch.times.max()))
+            try:
+                error = self._let_in(batch)
+            except Exception:
+                error = self._let_in_one_by_one(batch)
+            self._look_closer(engine)
+            self._held = self._held + self._reported(error)
+        return self._released()
 
-    def _take_one_by_one(self, batch: Batch) -> None:
+    def _released(self) -> Results:
+        """The results that were held back until now."""
+        held, self._held = self._held, NOTHING
+        return held
+
+    def _take(self, batch: Batch) -> Results:
+        """Let checked rows in, and report what ended with them."""
+        return self._reported(self._let_in(batch))
+
+    def _reported(self, error: DataError | None) -> Results:
+        """What ended with the rows that were let in; an error about others is raised after that."""
+        assert self._engine is not None
+        results = self._step(self._engine.latest) if self.ordered else NOTHING
+        if error is None:
+            return results
+        self._held = self._held + results
+        raise error
+
+    def _let_in_one_by_one(self, batch: Batch) -> DataError | None:
         """Let in all rows but those that cannot be; the first of them is named in the error."""
         refused: list[tuple[int, Exception]] = []
         for i in range(len(batch)):
             try:
-                self._held = self._held + self._take(batch.pick(np.array([i])))
-            except Exception as error:
-                refused.append((int(batch.times[i]), error))
-        if refused:
-            time, reason = refused[0]
-            raise DataError(f"the row at time {time} cannot be taken, and was left out: {reason}") from reason
+                error = self._let_in(batch.pick(np.array([i])))
+            except Exception as raised:
+                refused.append((int(batch.times[i]), raised))
+            else:
+                refused += [] if error is None else [(int(batch.times[i]), error)]
+        if not refused:
+            return None
+        time, reason = refused[0]
+        error = DataError(f"the row at time {time} cannot be taken, and was left out: {reason}")
+        error.__cause__ = reason
+        return error
 
-    def _take(self, batch: Batch) -> Results:
-        """Let checked rows in."""
+    def _let_in(self, batch: Batch) -> DataError | None:
+        """Let checked rows in; what is wrong with those that are left out."""
         engine = self._bound(batch)
-        if self.ordered:
-            self._check_order(batch.times, engine.latest)
         columns = {n: conform(c, self._types[n], n) for n, c in batch.columns.items()}
         key = self._keys.encode(batch.keys, len(batch))
+        error = self._gap(engine, batch, key, columns)
+        if error is not None:
+            kept = np.ones(len(batch), bool)
+            kept[error.rows] = False
+            rest = np.flatnonzero(kept)
+            batch, key, columns = batch.pick(rest), key[rest], {n: c.take(rest) for n, c in columns.items()}
+        if len(batch):
+            self._insert(engine, batch, key, columns)
+        return error
+
+    def _gap(
+        self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]
+    ) -> RefusedRowsError | None:
+        """Rows after so much time that too many ticks would be due; where the clock judges rows, none are."""
+        if self._ahead is not None or not engine.tracks:
+            return None
+        if self._gaps is None or self._gaps.engine is not engine:
+            self._gaps = TickGaps(engine)
+        return self._gaps.judge(batch, key, columns, self.workload)
+
+    def _insert(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> None:
+        if self.ordered:
+            self._check_order(batch.times, engine.latest)
         times = batch.times
         verdict = engine.judge(times)
         if len(verdict.late):
@@ -361,15 +365,18 @@ class Operator:
             kept[verdict.late] = False
             rest = np.flatnonzero(kept)
             engine.insert(key[rest], times[rest], {n: c.take(rest) for n, c in columns.items()})
-            self._turn_away(_Kept(batch.take(verdict.late), key[verdict.late]))
+            self._turn_away(KeptRows(batch.take(verdict.late), key[verdict.late]))
         else:
             engine.insert(key, times, columns)
         if len(verdict.waiting):
-            self._waiting.append(_Kept(batch.take(verdict.waiting), key[verdict.waiting]))
+            self._waiting.append(KeptRows(batch.take(verdict.waiting), key[verdict.waiting]))
         self._rows += len(batch)
+        self._look_closer(engine)
+
+    def _look_closer(self, engine: Engine) -> None:
+        """Have the buffer look where the stream stands."""
         self._buffer.latest = engine.latest
         self._buffer.look_closer()
-        return self._step(engine.latest) if self.ordered else NOTHING
 
     def _check_order(self, times: np.ndarray, latest: int) -> None:
         back = np.flatnonzero(times[1:] < times[:-1]) + 1 if times[0] >= latest else np.array([0])
@@ -418,7 +425,11 @@ class Operator:
         if self._engine is None:
             self._watermark = watermark
             return NOTHING
-        results, sessions = self._engine.advance(watermark, self._keys)
+        try:
+            results, sessions = self._engine.advance(watermark, self._keys)
+        except RefusedRowsError:
+            self._gaps = None  # rows that were known may have been left out
+            raise
         if self._waiting:
             self._judge_waiting(sessions)
         self._watermark = watermark
@@ -436,7 +447,7 @@ class Operator:
                 self._turn_away(kept.take(np.flatnonzero(~joined)))
         self._waiting = []
 
-    def _turn_away(self, kept: _Kept) -> None:
+    def _turn_away(self, kept: KeptRows) -> None:
         assert self._engine is not None
         self._late.append(kept)
         self._late_rows += len(kept.key)
@@ -476,9 +487,3 @@ class Operator:
         self.workload = self._buffer.workload = workload
         self._retired = retired
         self._buffer.look_closer()
-
-
-def _late_rows(kept: _Kept, keys: KeyTable) -> Iterator[LateRow]:
-    rows = kept.batch.rows()
-    for time, key, row in zip(kept.batch.times.tolist(), kept.key.tolist(), rows, strict=True):
-        yield LateRow(time, keys.values[key] if keys.types else (), row)

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.plan.plan import VALUES
+from slicewise.slicing.accounts import KeptRows
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch
-from slicewise.slicing.operator import Operator, _Kept
+from slicewise.slicing.operator import Operator
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.times import INFINITY
@@ -106,7 +107,7 @@ class Shard(Operator):
         """Late rows are counted, and nobody asks for them."""
         self._late = []
 
-    def _turn_away(self, kept: _Kept) -> None:
+    def _turn_away(self, kept: KeptRows) -> None:
         rows = kept.batch
         if not isinstance(rows, _SlicedRows):
             super()._turn_away(kept)
@@ -127,9 +128,9 @@ def _objects(slices: Slices, rows: Sequence[Tuples]) -> int:
     return sum(len(a) for a in arrays if a.dtype.hasobject)
 
 
-def _of_slices(slices: Slices, index: np.ndarray) -> _Kept:
+def _of_slices(slices: Slices, index: np.ndarray) -> KeptRows:
     rows = _SlicedRows(slices.first, slices.last, slices.rows)
-    return _Kept(rows.take(index), slices.key[index])  # type: ignore[arg-type]
+    return KeptRows(rows.take(index), slices.key[index])  # type: ignore[arg-type]
 
 
 def _column(sources: Sequence[Mapping[str, Any]], name: str) -> pa.Array:

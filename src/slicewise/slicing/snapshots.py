@@ -22,6 +22,7 @@ from slicewise.amounts import ROWS
 from slicewise.columns import Column, type_name
 from slicewise.errors import StateError
 from slicewise.plan.plan import Plan
+from slicewise.slicing.accounts import KeptRows
 from slicewise.slicing.adapting import Labels, adapted_state, carried_state
 from slicewise.slicing.answers.answers import Reported, Table
 from slicewise.slicing.engine import Engine, State
@@ -122,8 +123,6 @@ def take(op: Operator) -> dict[str, Any]:
 
 def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     """Put the state of a snapshot into an operator, which is left as it was if that is refused."""
-    from slicewise.slicing.operator import _Kept
-
     _check(op, snapshot)
     if "slices" not in snapshot:
         op._forget_everything()
@@ -165,8 +164,8 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     op._watermark = snapshot["watermark"]
     op._retired = retired
     op._rows, op._results, op._late_rows = snapshot["counters"]
-    op._waiting = [_Kept(_batch_from_data(b), key) for b, key in snapshot["waiting"]]
-    op._late = [_Kept(_batch_from_data(b), key) for b, key in snapshot["late"]]
+    op._waiting = [KeptRows(_batch_from_data(b), key) for b, key in snapshot["waiting"]]
+    op._late = [KeptRows(_batch_from_data(b), key) for b, key in snapshot["late"]]
 
 
 def renumbered(state: State, numbers: np.ndarray) -> State:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from slicewise.errors import DataError, QueryError
 from slicewise.results import Result
 from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
 from slicewise.testing.definitions import order_of
+from slicewise.testing.refusals import after_gaps, is_ahead, refused
 from slicewise.testing.rows import Key, Row, as_key, column_of, results_of, whole
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
 
@@ -71,6 +72,9 @@ class Oracle:
     ties
         What puts rows of equal event time and equal ``order`` columns in order: ``"arrival"``, as in process, or
         ``"values"``, as on Spark.
+    ahead, clock
+        How far ahead of the clock a row may be, in units of event time, and what gives its microseconds. A row further
+        ahead is refused when it comes. Without them, so is one that would make more than a million ticks due.
 
     Notes
     -----
@@ -103,7 +107,9 @@ class Oracle:
     0 25 insert 0 {'n': 3}
     """
 
-    def __init__(self, workload: Any, *, ties: str = "arrival") -> None:
+    def __init__(
+        self, workload: Any, *, ties: str = "arrival", ahead: int | None = None, clock: Callable[[], int] | None = None
+    ) -> None:
         if ties not in TIES:
             raise QueryError(f"`ties` must be {' or '.join(map(repr, TIES))}; got {ties!r}")
         for query in workload.queries:
@@ -116,6 +122,7 @@ class Oracle:
             computed = [a for q in self._queries for a in q.aggregates.values()]
             self._by_value = frozenset(a for a in computed if picks_by_value(a, workload))
         self._lateness = workload.lateness
+        self._ahead, self._clock, self._unit = ahead, clock, workload.time_measure.unit
         self._watermark: float = -math.inf
         self._closed = False
         self._rows: dict[Key, list[Row]] = {}
@@ -129,18 +136,41 @@ class Oracle:
 
     def process(self, time: int, row: Mapping[str, Any], key: Any = ()) -> None:
         """Take one row. Nothing is reported and nothing is late before the next :meth:`advance`."""
+        self.process_batch([(time, row, key)])
+
+    def process_batch(self, rows: Iterable[tuple[int, Mapping[str, Any], Any]]) -> None:
+        """Take many rows, each ``(time, row, key)``; those that are refused are named when the others are in."""
         if self._closed:
             raise DataError("the oracle is closed, it takes no more rows; make a new one for another stream")
+        new = [self._row(*row) for row in rows]
+        wrong, what = self._refused(new)
+        self._epoch += [row for row in new if row not in wrong]
+        if wrong:
+            raise refused(wrong, what)
+
+    def _row(self, time: int, row: Mapping[str, Any], key: Any) -> Row:
         time = whole(time, "an event time")
         ties = tuple(order_of(column_of(row, name, "puts rows of equal time in order")) for name in self._order)
         place = (time, ties, self._arrivals)
         self._arrivals += 1
-        self._epoch.append(Row(time, row, as_key(key), place))
+        return Row(time, row, as_key(key), place)
 
-    def process_batch(self, rows: Iterable[tuple[int, Mapping[str, Any], Any]]) -> None:
-        """Take many rows, each ``(time, row, key)``."""
-        for time, row, key in rows:
-            self.process(time, row, key)
+    def _refused(self, new: list[Row]) -> tuple[set[Row], str]:
+        if self._ahead is not None:
+            assert self._clock is not None
+            now = self._clock()
+            wrong = {row for row in new if is_ahead(row.time, self._ahead, lambda: now, self._unit)}
+            return wrong, f"is more than {self._ahead} ahead of the clock"
+        wrong = set()
+        for key in {row.key for row in new}:
+            known = [row for row in [*self._rows.get(key, []), *self._epoch] if row.key == key]
+            wrong |= after_gaps(self._queries, known, [row for row in new if row.key == key], self._counts)
+        return wrong, "would make too many ticks due"
+
+    def _counts(self, i: int, row: Row) -> bool:
+        """Whether a row counts in a context-aware query, or will when it is judged."""
+        judged_at = self._watermark if row.judged_at is None else row.judged_at
+        return i in self._contexts and row.time >= judged_at - self._lateness and self._contexts[i].has_window(row)
 
     def advance(self, watermark: int) -> list[Result]:
         """Judge the rows since the last call by the old watermark, then move it and report.

@@ -11,11 +11,11 @@ from slicewise.kernels import enumerate_ranges
 from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Discretiser, Retained, Step, WindowRanges
 from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.rows.slides import last_tick
 from slicewise.slicing.rows.ticks import (
     TickState,
     found_at,
     is_by_position,
-    last_tick,
     next_tick,
     tick_memory,
     ticks_of,
@@ -83,6 +83,7 @@ class MultiMeasureWindows(Discretiser):
         self.length, self.every = window.length, window.every
         self.measures = measures_of(window)
         self.by_position = is_by_position(window.every)
+        self.slide = None if window.every.measure == ROWS else window.every
 
     def find_on(
         self, view: OrderedRows, step: Step, memory: tuple[np.ndarray, np.ndarray] | None

@@ -7,7 +7,6 @@ without rows and a tick every second are one entry, from which results are made 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,12 +15,22 @@ from slicewise.kernels import enumerate_ranges
 from slicewise.results import Repeats
 from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Step, WindowRanges
 from slicewise.slicing.rows.monotonic import MeasuredRows
+from slicewise.slicing.rows.slides import last_tick
 from slicewise.times import INFINITY
 
 #: As many ticks are looked up one by one: fewer than that are not worth being counted.
 FEW_TICKS = 10_000
 
-__all__ = ["TickState", "Ticks", "found_at", "is_by_position", "last_tick", "next_tick", "tick_memory", "ticks_of"]
+__all__ = [
+    "TickState",
+    "Ticks",
+    "found_at",
+    "is_by_position",
+    "last_tick",
+    "next_tick",
+    "tick_memory",
+    "ticks_of",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,26 +205,6 @@ def tick_memory(counted: MeasuredRows, seen: TickState, base: np.ndarray, step: 
     keys = view.keys[some]
     last[keys] = np.maximum(last[keys], counted.time[counted.ends[some] - 1])
     return final, last
-
-
-def last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) -> np.ndarray:
-    """The number k of the last tick ``k * step + offset + length`` at or before each value.
-
-    On floats these sums are rounded, and as rounded they are the bounds.
-
-    >>> last_tick(np.array([0.29, 0.3, 0.6]), 0.1)      # 3 * 0.1 is a little more than 0.3, and 6 * 0.1 than 0.6
-    array([2, 2, 5])
-    """
-
-    def tick(k: np.ndarray) -> np.ndarray:
-        return k * step + offset + length
-
-    k = np.floor((value - offset - length) / step).astype(np.int64)
-    while len(beyond := np.flatnonzero(tick(k) > value)):  # division is rounded: the guess may be beside the truth
-        k[beyond] -= 1
-    while len(short := np.flatnonzero(tick(k + 1) <= value)):
-        k[short] += 1
-    return k
 
 
 def found_at(every: Amount, counted: MeasuredRows, base: np.ndarray, ticks: Ticks, low: np.ndarray) -> WindowRanges:
