@@ -115,12 +115,20 @@ class RefusedRowsError(DataError):
         The positions of these rows among those that were looked at.
     reason : str
         One of :mod:`slicewise.bad_rows`.
+
+    Attributes
+    ----------
+    records, ago
+        Where they were found out in a step: the rows themselves, as they were kept, and how many rows ago each came, 1
+        for the last of all. None elsewhere.
     """
 
     def __init__(self, message: str, rows: Iterable[int] = (), reason: str = USER_CODE) -> None:
         super().__init__(message)
         self.rows = list(rows)
         self.reason = reason
+        self.records: Any = None
+        self.ago: Any = None
 
 
 class UserCodeError(RefusedRowsError):

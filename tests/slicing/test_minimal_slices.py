@@ -15,12 +15,12 @@ from tests.slicing.strategies import EverySecond, EveryThird
 
 def slices_of(op) -> list[int]:
     """How many rows each slice of an operator's only set of context-aware queries holds."""
-    (queries,) = op._engine.context_aware
+    (queries,) = op._core.engine.context_aware
     return queries.state.slices.rows.tolist()
 
 
 def cuts_of(op) -> list[int]:
-    (queries,) = op._engine.context_aware
+    (queries,) = op._core.engine.context_aware
     return (queries.state.cuts.high - queries.state.cuts.low).tolist()
 
 

@@ -50,8 +50,8 @@ def test_nothing_is_reported_before_it_is_due(windows, worth_waiting):
                 assert not len(found)
                 quiet += 1
             if len(found) or data.draw(st.booleans()):
-                (queries,) = op._engine.context_aware
-                due, left = queries.next_due(op._engine.watermark)
+                (queries,) = op._core.engine.context_aware
+                due, left = queries.next_due(op._core.engine.watermark)
 
     holds()
     assert quiet or not worth_waiting, "no rows came before a window was due, so nothing was checked"
@@ -74,5 +74,5 @@ def test_nothing_is_reported_before_it_is_due(windows, worth_waiting):
 def test_how_long_one_may_wait(window, due, left):
     op = sw.Workload("t").query("q", window, n=sw.count()).operator(ordered=True)
     op.process_batch({"t": np.arange(10), "v": np.arange(10)})
-    (queries,) = op._engine.context_aware
-    assert queries.next_due(op._engine.watermark) == (due, left)
+    (queries,) = op._core.engine.context_aware
+    assert queries.next_due(op._core.engine.watermark) == (due, left)

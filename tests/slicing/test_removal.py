@@ -211,7 +211,7 @@ def test_a_bounded_slice_bounds_what_is_computed_again():
         assert len(results) == WINDOWS
         # The first slice of each window gets a row and the last one loses one; the other 18 stay as they are.
         assert WINDOWS <= calls["rows"] <= 2 * 51 * WINDOWS
-        cuts = op._engine.context_aware[0].state.cuts
+        cuts = op._core.engine.context_aware[0].state.cuts
         assert (cuts.high - cuts.low).max() <= 50
 
 
@@ -230,7 +230,7 @@ def test_slices_stay_bounded_and_few_while_rows_shift():
     op = filled(TOTAL, rng.integers(0, 1000, ROWS), max_slice=100)
     for _ in range(50):
         late(op, rng.integers(0, 10 * ROWS, 20), rng.integers(0, 1000, 20))
-        cuts = op._engine.context_aware[0].state.cuts
+        cuts = op._core.engine.context_aware[0].state.cuts
         assert (cuts.high - cuts.low).max() <= 100
         assert len(cuts) <= 4 * ROWS / 100
 

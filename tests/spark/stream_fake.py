@@ -25,15 +25,14 @@ from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, plan_for
 from slicewise.results import CHANGES, Result
 from slicewise.slicing.input import bounds_type
-from slicewise.spark.output import LATE, LATE_CHANGE
+from slicewise.spark.output import LATE, LATE_CHANGE, REASON
 from slicewise.spark.source import TIME, Source, key_name, value_name
-from slicewise.spark.streaming import processor
+from slicewise.spark.streaming import heartbeat, processor
 from slicewise.spark.streaming.decoded import DecodedShards
-from slicewise.spark.streaming.heartbeat import NOW
-from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer
+from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import HEAD, ShardProcessor
 from slicewise.spark.streaming.reports import report_type
-from slicewise.spark.streaming.stream import _can_slice, _job
+from slicewise.spark.streaming.stream import _ahead, _can_slice, _job
 from slicewise.spark.types import arrow_type
 from slicewise.times import INFINITY
 from tests.slicing.running import TYPES
@@ -169,11 +168,15 @@ class FakeStream:
             slices=_can_slice(plan) and late is None,
             keys=len(workload.keys),
             bad=bad,
+            ahead=_ahead(options.get("ahead"), source),
+            unit=workload.time_measure.unit,
         )
         self.workers = workers or Workers()
         self.handles = handles or {shard: FakeHandle() for shard in self.shards}
         self.late: list[dict[str, Any]] = []
-        self.told: list[SimpleNamespace] = []
+        #: Why each of those rows was given back.
+        self.reasons: list[str] = []
+        self.metrics: list[SimpleNamespace] = []
         self.now = 1_000_000
 
     def again(self, workload: sw.Workload | None = None, **changes: Any) -> FakeStream:
@@ -210,7 +213,7 @@ class FakeStream:
 
     def _run(self, calls: Mapping[int, Any]) -> list[Result]:
         found: list[Result] = []
-        late: list[dict[str, Any]] = []
+        late: list[tuple[dict[str, Any], str]] = []
         reports = []
         try:
             for shard, call in calls.items():
@@ -227,13 +230,14 @@ class FakeStream:
             raise
         for handle in self.handles.values():
             handle.commit()
-        self.late += late
-        self.told += [SimpleNamespace(**report.told) for report in reports if report.told is not None]
+        self.late += [row for row, _ in late]
+        self.reasons += [reason for _, reason in late]
+        self.metrics += [SimpleNamespace(**report.metrics) for report in reports if report.metrics is not None]
         return found
 
     def _rows_in(self, packs: list[Row], mine: ShardProcessor, shard: int) -> Iterator[Row]:
         # Packs come in any order.
-        times = {NOW: self.now} if self.job.idle is not None else {}
+        times = {heartbeat.NOW: self.now} if self.job.idle is not None else {}
         received = [Row(**pack.asDict(), **times) for pack in packs[::-1]]
         return mine.handleInputRows((shard,), iter(received), SimpleNamespace())
 
@@ -246,11 +250,13 @@ class FakeStream:
         columns[SHARD] = pa.array(homes, pa.int32())
         if self.row_type is not None:
             columns[ROW] = pa.array(list(rows), self.row_type)
+        if self.packer.ahead is not None:
+            columns[NOW] = pa.array([1000 * self.now] * len(rows), pa.int64())
         return pa.RecordBatch.from_pydict(columns)
 
     # What came out
 
-    def _results(self, report: Row, late: list[dict[str, Any]]) -> list[Result]:
+    def _results(self, report: Row, late: list[tuple[dict[str, Any], str]]) -> list[Result]:
         # As Spark does it: what Python returned becomes an Arrow array of the type that was promised.
         sent = pa.array([report.asDict(True)], arrow_type(report_type(self.job.output), "report"))
         columns = dict(zip(self.job.output.arrow().names, sent.field("results").flatten(), strict=True))
@@ -258,8 +264,9 @@ class FakeStream:
         found = []
         for row in table.to_pylist():
             if row["change"] == LATE_CHANGE:
-                late.append(row[LATE])
+                late.append((row[LATE], row[REASON]))
             else:
+                assert row.get(REASON) is None
                 found.append(self._result(row))
         return found
 

@@ -47,20 +47,20 @@ def test_every_micro_batch_gives_the_results_of_operator_and_oracle(workload, ba
     assert_same(found, by_definition)
     true, expected = (fold(r for batch in results for r in batch) for results in (found, by_definition))
     assert true.keys() == expected.keys()
-    assert sum(r.late for r in stream.told) == len(oracle.late())
+    assert sum(r.late for r in stream.metrics) == len(oracle.late())
     came = Counter(row["t"] is not None for row in rows_of(batches))
-    assert sum(r.rows for r in stream.told) == came[True]
-    assert sum(r.bad for r in stream.told) == came[False]
+    assert sum(r.rows for r in stream.metrics) == came[True]
+    assert sum(r.bad for r in stream.metrics) == came[False]
 
 
 @some
 @given(any_workloads(), micro_batches(), st.integers(1, 4))
 def test_with_emit_changes_every_micro_batch_reports_what_it_changed(workload, batches, shards):
     stream = FakeStream(workload, shards=shards, emit="changes")
-    oracle = Oracle(stream.job.running, ties=VALUES)
+    oracle = Oracle(stream.job.engine_workload, ties=VALUES)
     found = run(stream, batches)
     assert_same(found, run(Reference(oracle, workload, stream.job.ahead), batches))
-    assert sum(r.late for r in stream.told) == len(oracle.late())
+    assert sum(r.late for r in stream.metrics) == len(oracle.late())
 
 
 @some
@@ -202,12 +202,12 @@ def test_the_report_of_a_micro_batch_says_where_the_stream_stands(workload, batc
     stream = FakeStream(workload, shards=2)
     latest = -INFINITY
     for batch in batches:
-        done = len(stream.told)
+        done = len(stream.metrics)
         stream.batch(batch)
         latest = max([latest, *(row["t"] for row in rows_of([batch]))])
-        for report in stream.told[done:]:
+        for report in stream.metrics[done:]:
             assert report.watermark == latest - workload.watermark
     for head in stream.heads():
         assert head["watermark"] == latest - workload.watermark
     keys = {tuple(row[k] for k in workload.keys) for row in rows_of(batches)}
-    assert sum(report.keys for report in stream.told[-2:]) == (len(keys) if stream.told else 0)
+    assert sum(report.keys for report in stream.metrics[-2:]) == (len(keys) if stream.metrics else 0)

@@ -335,7 +335,7 @@ def test_waiting_longer_or_shorter_is_no_other_workload():
             assert len(seen) == len(set(seen)), "a revision was reported twice"
             inserted = {(r.key, r.start) for results in found for r in results if r.change == "insert"}
             assert all(place[:2] in inserted for place in seen)
-            assert sum(report.late for report in stream.told) == 2
+            assert sum(report.late for report in stream.metrics) == 2
             last = {(r.key, r.start): r.values["n"] for results in found for r in results}
             assert all(n == 10 for (_, start), n in last.items() if 0 <= start <= 200), (emit, wait)
 
@@ -367,29 +367,29 @@ def test_when_nothing_comes_the_watermark_follows_the_clock():
     found = stream.tick(1_000)
     assert {(r.key, r.start) for r in found} == {(("a",), 0), (("b",), 10 * second)}
     # 12 s was the latest event time when 30 s of silence began: the watermark is at 12 + 30 - 5.
-    assert {report.watermark for report in stream.told[-3:]} == {37 * second}
+    assert {report.watermark for report in stream.metrics[-3:]} == {37 * second}
     # A row behind the clock is as late as the watermark says.
     assert stream.batch([[{"t": 13 * second, "k": "b", "v": 1}, {"t": 36 * second, "k": "b", "v": 1}]]) == []
-    assert sum(report.late for report in stream.told) == 1
+    assert sum(report.late for report in stream.metrics) == 1
     found = [r for _ in range(10) for r in stream.tick(30_000)]
     assert [(r.key, r.start) for r in found] == [(("b",), 30 * second)]
     # All shards agree, those without rows too: the watermark is 300 s behind the row at 36 s.
     assert {head["watermark"] for head in stream.heads()} == {(36 + 300 - 5) * second}
-    assert {report.slices for report in stream.told[-3:]} == {0}
+    assert {report.slices for report in stream.metrics[-3:]} == {0}
 
 
 def test_a_heartbeat_before_the_silence_is_long_enough_writes_nothing_and_shows_what_is_kept():
     second = 1_000_000
     stream = fake(CLOCK, idle="30 seconds")
     assert stream.tick(60_000) == []
-    assert [(t.rows, t.keys, t.slices, t.watermark) for t in stream.told] == [(0, 0, 0, None)] * 3
+    assert [(t.rows, t.keys, t.slices, t.watermark) for t in stream.metrics] == [(0, 0, 0, None)] * 3
     assert stream.heads() == []
     stream.batch([rows([second, 12 * second])])
-    before, written = stream.told[-3:], {s: Counter(h.map.written) for s, h in stream.handles.items()}
+    before, written = stream.metrics[-3:], {s: Counter(h.map.written) for s, h in stream.handles.items()}
     for _ in range(3):
         assert stream.tick(9_999) == []
     assert {s: h.map.written for s, h in stream.handles.items()} == written
-    assert [vars(t) for t in stream.told[-3:]] == [{**vars(t), "rows": 0} for t in before]
+    assert [vars(t) for t in stream.metrics[-3:]] == [{**vars(t), "rows": 0} for t in before]
     assert sum(t.rows for t in before) == 2
 
 
@@ -422,13 +422,13 @@ def test_a_stream_that_is_not_idle_does_not_look_at_the_clock():
         stream.now += 29_000
         assert stream.tick(0) == []
         stream.batch([rows([n * second, n * second + 1])])
-    assert {report.watermark for report in stream.told[-3:]} == {4 * second + 1}
+    assert {report.watermark for report in stream.metrics[-3:]} == {4 * second + 1}
 
 
 def test_with_changes_the_operator_reports_the_same():
     stream = fake(MIXED, emit="changes")
     batches = [[rows(range(n * 7, n * 7 + 9))] for n in range(6)]
-    reference = Reference(stream.job.running.operator(types=TYPES), MIXED, stream.job.ahead)
+    reference = Reference(stream.job.engine_workload.operator(types=TYPES), MIXED, stream.job.ahead)
     assert_same([stream.batch(b) for b in batches], [reference.batch(b) for b in batches])
     assert {h["watermark"] for h in stream.heads()} == {5 * 7 + 8 - 5}
 

@@ -62,7 +62,7 @@ def run(workload: sw.Workload, batches: list, data: st.DataObject, **options: ob
         if data.draw(st.booleans(), label="restart"):
             stream = stream.again(workers=Workers(), **options)
         found += stream.batch(batch)
-    assert not sum(report.late for report in stream.told)
+    assert not sum(report.late for report in stream.metrics)
     return fold(found)
 
 

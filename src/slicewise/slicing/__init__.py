@@ -13,6 +13,7 @@ from slicewise.slicing.input import bounds_type, watermark_limit
 from slicewise.slicing.operator import LateRow, Operator, Stats
 from slicewise.slicing.rows.context_state import ContextAwareState
 from slicewise.slicing.shard import Shard
+from slicewise.slicing.shown_columns import is_lifted
 from slicewise.slicing.snapshots import FORMAT, BoundState, Counters, OperatorState, describe, fingerprint
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
@@ -41,5 +42,6 @@ __all__ = [
     "cut_stream",
     "describe",
     "fingerprint",
+    "is_lifted",
     "watermark_limit",
 ]

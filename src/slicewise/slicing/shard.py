@@ -1,129 +1,208 @@
-"""Shard: the operator for some of the keys of a stream, where rows were sliced before they came.
+"""Shard: a workload for some of the keys of a stream, where rows may have been sliced before they came.
 
 What Spark's stateful workers run. Beside rows it takes slices that were cut elsewhere, at the edges of the same plan;
-as no edge of a window lies inside a slice, all rows of a slice are late or none is.
+as no edge of a window lies inside a slice, all rows of a slice are late or none is. One row never stops a stream: rows
+that an operator would refuse are left out, counted and given back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from slicewise.errors import RefusedRowsError
 from slicewise.plan.plan import VALUES
 from slicewise.results import Results
+from slicewise.slicing.core import Core
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.held_rows import HeldRows
-from slicewise.slicing.input import EVENT_TIME, read_batch
-from slicewise.slicing.operator import Operator
+from slicewise.slicing.input import EVENT_TIME, Batch, read_batch
+from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.snapshots import Counters, OperatorState
 from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.user_code import take_window_failure
 from slicewise.times import INFINITY
-from slicewise.windows import Session
 from slicewise.workload import Workload
 
-__all__ = ["Shard"]
+__all__ = ["BadRows", "Shard", "column_of"]
 
 #: What a Python value takes that an array or a table of keys refers to.
 _OBJECT_BYTES = 100
 
 
-class Shard(Operator):
-    """An operator whose types are known from the start, and that takes rows or slices."""
+@dataclass(frozen=True, eq=False)
+class BadRows:
+    """Rows that were refused for one reason, and what is wrong with the first of them.
 
-    def __init__(self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
+    ``source`` holds the columns of those that came in this micro-batch, as they came. Of rows that came earlier only
+    what the workload reads is known: ``records`` are those, with the numbers of their keys.
+    """
+
+    reason: str
+    message: str
+    source: Mapping[str, Any] | None
+    records: Tuples | None = None
+
+    def __len__(self) -> int:
+        if self.records is not None:
+            return len(self.records)
+        return len(next(iter(self.source.values()))) if self.source else 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Arrival:
+    """Rows that came since the last step, and which of them were not late."""
+
+    batch: Batch
+    kept: np.ndarray
+
+
+class Shard:
+    """A workload whose types are known from the start, and that takes rows or slices.
+
+    ``gaps`` says whether rows after too many ticks are refused; where rows were judged by the clock before they came,
+    they are not.
+    """
+
+    def __init__(
+        self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType, *, gaps: bool = True
+    ) -> None:
         # Micro-batches and partitions say nothing about the order of rows.
-        super().__init__(workload, types=types, ties=VALUES)
-        self._bind(dict(self._types), time_type)
+        self._core = Core(workload, types=types, ties=VALUES, judges_gaps=gaps)
+        self._core.bind(dict(self._core.types), time_type)
+        self._timed = replace(workload, time=EVENT_TIME)
+        self._bad: list[BadRows] = []
+        self._arrivals: list[_Arrival] = []
+
+    @property
+    def workload(self) -> Workload:
+        """The workload that it runs."""
+        return self._core.workload
 
     @property
     def engine(self) -> Engine:
         """The engine, which is always there."""
-        assert self._engine is not None
-        return self._engine
+        assert self._core.engine is not None
+        return self._core.engine
+
+    @property
+    def keys(self) -> KeyTable:
+        """The numbers of keys."""
+        return self._core.keys
 
     @property
     def watermark(self) -> int:
         """Where the watermark stands."""
-        return self._watermark
+        return self._core.watermark
+
+    @property
+    def counters(self) -> Counters:
+        """How many rows came, results went out, and rows came too late."""
+        return self._core.counters
+
+    @property
+    def key_count(self) -> int:
+        """How many keys there are; without key columns there is one as soon as a row has come."""
+        return len(self.keys) if self.workload.keys else int(self.counters.rows > 0)
 
     @property
     def nbytes(self) -> int:
         """About how many bytes it takes: those of arrays, and what Python objects in them and keys take on average."""
         state = self.engine.state
         arrays = sum(slices.nbytes for slices in state.slices) + sum(rows.nbytes for rows in state.rows)
-        keys = len(self._keys) * max(len(self.workload.keys), 1)
+        keys = len(self.keys) * max(len(self.workload.keys), 1)
         return arrays + _OBJECT_BYTES * (keys + _objects(state))
 
-    @property
-    def counters(self) -> Counters:
-        """How many rows came, results went out, and rows came too late."""
-        return Counters(self._rows, self._results, self._late_rows)
+    # Rows in
 
-    @property
-    def key_count(self) -> int:
-        """How many keys there are; without key columns there is one as soon as a row has come."""
-        return len(self._keys) if self.workload.keys else int(self._rows > 0)
-
-    def state(self) -> OperatorState:
-        """Everything that the shard knows."""
-        return self._saved()
-
-    def restore_state(self, state: OperatorState) -> None:
-        """Continue from a state of this workload; queries may have been added or removed since."""
-        self._restore(state)
-
-    def process_batch(self, columns: Mapping[str, Any]) -> Results:
-        """Take rows whose event times stand in :data:`EVENT_TIME`: the time column may be of a type of its own."""
-        batch = read_batch(columns, replace(self.workload, time=EVENT_TIME), self._types)
-        if len(batch):
-            self._take(batch)
-        return self._outbox.released()
+    def take_rows(self, columns: Mapping[str, Any]) -> None:
+        """Let in rows whose event times stand in :data:`EVENT_TIME`: the time column may be of a type of its own."""
+        batch = read_batch(columns, self._timed, self._core.types)
+        if not len(batch):
+            return
+        insertion = self._core.insert(batch)
+        for refusal in insertion.refusals:
+            self._bad.append(BadRows(refusal.error.reason, str(refusal.error), refusal.rows.source))
+        if self.engine.context_aware:
+            kept = np.delete(np.arange(len(insertion.batch)), insertion.late)
+            self._arrivals.append(_Arrival(insertion.batch, kept))
 
     def take_slices(self, keys: Sequence[pa.Array], count: int, slices: Slices) -> None:
         """Let in slices whose keys are positions in these key columns, of ``count`` keys."""
-        numbers = self._keys.encode(keys, count)
-        slices = replace(slices, key=numbers[slices.key])
-        verdict = self.engine.judge(slices.first)
-        self._rows += int(slices.rows.sum())
-        if len(verdict.late):
-            kept = np.ones(len(slices), bool)
-            kept[verdict.late] = False
-            self._turn_away(HeldRows.of_slices(slices, verdict.late))
-            slices = slices.take(np.flatnonzero(kept))
-        elif len(verdict.waiting):
-            self._waiting.append(HeldRows.of_slices(slices, verdict.waiting))
-        self.engine.insert_slices(slices)
+        numbers = self.keys.encode(keys, count)
+        self._core.insert_slices(replace(slices, key=numbers[slices.key]))
 
     def begin(self, queries: Sequence[str], at: int) -> None:
         """Let added queries report what starts at or after this event time, where the watermark runs ahead of rows."""
         engine = self.engine
-        gaps = {q.name: int(q.window.gap.size) for q in self.workload.queries if isinstance(q.window, Session)}
+        gaps = {q.name: q.window.session_gap or 0 for q in self.workload.queries}
         # A session that starts within the gap after an earlier row might have started with that row.
         since = {n: max(engine.since[n], at + gaps.get(n, 0)) for n in queries if n in engine.after}
         after = dict.fromkeys(since, -INFINITY)
         engine.limit_reports({**engine.since, **since}, {**engine.after, **after})
 
+    # Results out
+
+    def advance(self, watermark: int) -> Results:
+        """Move the watermark on; rows that are found out when they are put in order are left out, and it goes on."""
+        take_window_failure(self.engine.plan)  # of a step that was not finished
+        while True:
+            try:
+                results = self._core.step(watermark)
+            except RefusedRowsError as error:
+                self._note_records(error)
+                continue
+            self._arrivals = []
+            self._core.renumber_keys(late_rows_have_keys=True)
+            failure = take_window_failure(self.engine.plan)
+            if failure is not None:
+                raise failure
+            return results
+
     def late_rows(self, column: str, keys: Sequence[str]) -> tuple[pa.Array, list[pa.Array]] | None:
         """One column of the late rows since this was last asked, and their keys; None when there are none."""
-        late, self._late = self._late, []
-        sources = [held.batch.source for held in late if held.batch is not None]
+        sources = [held.batch.source for held in self._core.take_late() if held.batch is not None]
         if not sources:
             return None
-        return _column(sources, column), [_column(sources, key) for key in keys]
+        return column_of(sources, column), [column_of(sources, key) for key in keys]
 
     def drop_late_rows(self) -> None:
         """Late rows are counted, and nobody asks for them."""
-        self._late = []
+        self._core.take_late()
 
-    def _forget_silent_keys(self) -> None:
-        # Late rows are given back with key columns of their own, so numbers of keys may change under them.
-        late, self._late = self._late, []
-        super()._forget_silent_keys()
-        self._late = late
+    def bad_rows(self) -> list[BadRows]:
+        """The rows that were refused since this was last asked."""
+        bad, self._bad = self._bad, []
+        return bad
+
+    # State as a value
+
+    def state(self) -> OperatorState:
+        """Everything that the shard knows."""
+        return self._core.saved()
+
+    def restore(self, state: OperatorState) -> None:
+        """Continue from a state of this workload; queries may have been added or removed since."""
+        self._core.restore(state)
+
+    def _note_records(self, error: RefusedRowsError) -> None:
+        """Rows that a step refused: as they came, if that was since the last step."""
+        if error.records is None:
+            raise error
+        ago, rest = error.ago, np.arange(len(error.records))
+        for arrival in reversed(self._arrivals):
+            at = len(arrival.kept) - ago
+            here = (at >= 0) & (at < len(arrival.kept))
+            if here.any():
+                came = arrival.batch.take(arrival.kept[at[here]])
+                self._bad.append(BadRows(error.reason, str(error), came.source))
+            ago, rest = (ago - len(arrival.kept))[~here], rest[~here]
+        if len(rest):
+            self._bad.append(BadRows(error.reason, str(error), None, error.records.take(rest)))
 
 
 def _objects(state: State) -> int:
@@ -133,7 +212,8 @@ def _objects(state: State) -> int:
     return sum(len(a) for a in arrays if a.dtype.hasobject)
 
 
-def _column(sources: Sequence[Mapping[str, Any]], name: str) -> pa.Array:
+def column_of(sources: Sequence[Mapping[str, Any]], name: str) -> pa.Array:
+    """One column of rows as they came, of several batches."""
     return pa.chunked_array([c for s in sources for c in _chunks(s[name])]).combine_chunks()
 
 

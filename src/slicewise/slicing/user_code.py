@@ -19,7 +19,6 @@ from slicewise.columns import Column
 from slicewise.errors import DataError, RefusedRowsError, StateError, UserCodeError, UserCodeInWindowError
 from slicewise.plan.plan import Plan
 from slicewise.results import ResultSchema, RowLabel
-from slicewise.slicing.input import Batch
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.discretisers import condition_column
 from slicewise.slicing.time.tuples import Tuples
@@ -27,7 +26,6 @@ from slicewise.windows import Frames, Punctuated
 
 __all__ = [
     "ShownRows",
-    "row_label",
     "show_rows",
     "take_window_failure",
     "with_key",
@@ -108,12 +106,6 @@ def _marked(
     for row, error in raised.items():
         failures.setdefault(row, (repr(window), f"raised {shown_error(error)}"))
     return Column(mask, pa.bool_())
-
-
-def row_label(batch: Batch, schema: ResultSchema, row: int) -> RowLabel:
-    """Which row it is, of those that have just come."""
-    key = {name: column[row].as_py() for name, column in zip(schema.key_names, batch.keys, strict=True)}
-    return RowLabel(key, int(batch.times[row]), schema.time_type, schema.unit)
 
 
 def with_lifted(rows: Tuples, plan: Plan) -> Tuples:

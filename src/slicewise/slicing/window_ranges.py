@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+
+from slicewise.results import Repeats
 
 __all__ = ["NO_ROWS", "WindowRanges"]
 
@@ -31,6 +34,9 @@ class WindowRanges:
         that decided it: once the horizon has passed it, the window is final.
     rows
         The places that count, if not all do.
+    repeats
+        At how many ticks each is due, if at more than its own ``end``. Only windows that were never reported and that
+        nothing can change any more are due at several.
     """
 
     family: np.ndarray
@@ -41,6 +47,7 @@ class WindowRanges:
     end: np.ndarray
     decided: np.ndarray
     rows: np.ndarray | None = None
+    repeats: Repeats | None = None
 
     @classmethod
     def none(cls) -> WindowRanges:
@@ -61,7 +68,15 @@ class WindowRanges:
             self.end[index],
             self.decided[index],
             self.rows,
+            None if self.repeats is None else self.repeats.take(index),
         )
+
+    def divided(self) -> tuple[WindowRanges, WindowRanges]:
+        """The windows that are due at many ticks, and the others."""
+        if self.repeats is None:
+            return self.take(NO_ROWS), self
+        several = self.repeats.count > 1
+        return self.take(np.flatnonzero(several)), replace(self.take(np.flatnonzero(~several)), repeats=None)
 
     def joined(self, other: WindowRanges) -> WindowRanges:
         """These windows and others of the same rows behind them."""
@@ -69,8 +84,8 @@ class WindowRanges:
             return self
         if not len(self):
             return other
-        columns = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in _COLUMNS}
+        columns: dict[str, Any] = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in _COLUMNS}
         return replace(self, **columns)
 
 
-_COLUMNS = tuple(f.name for f in fields(WindowRanges) if f.name != "rows")
+_COLUMNS = tuple(f.name for f in fields(WindowRanges) if f.name not in ("rows", "repeats"))

@@ -25,6 +25,7 @@ from slicewise.results import Result
 from slicewise.testing import context_windows, user_code
 from slicewise.testing.context_windows import WindowRange
 from slicewise.testing.oracle_rows import ON_ROWS, FailedWindowError, Key, RefusedRowError, Row, column_of, results_of
+from slicewise.testing.refusals import jumps
 
 __all__ = ["ContextQuery", "definition_of", "is_context_aware"]
 
@@ -163,6 +164,7 @@ class ContextQuery:
         rows = sorted((row for row in [*kept, *new] if self.has_window(row)), key=lambda row: row.place)
         old = set(kept)
         for name in self._measures:
+            self._check_jumps(rows, old, name)
             last: Row | None = None
             for i, row in enumerate(rows):
                 if row not in old:
@@ -181,6 +183,14 @@ class ContextQuery:
         number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
         if value is not None and not number:
             raise RefusedRowError(row, self.query.name, f"the measure {name!r} must be a finite number; got {value!r}")
+
+    def _check_jumps(self, rows: list[Row], old: set[Row], name: str) -> None:
+        every = getattr(self.query.window, "every", None)
+        if every is None or every.measure.column != name or self._define is context_windows.units:
+            return
+        for row in jumps(rows, old, lambda row: row.values[name], every.size):
+            what = f"the measure {name!r} must not jump over so many ticks; got {row.values[name]}"
+            raise RefusedRowError(row, self.query.name, what)
 
     def _check_between(self, row: Row, before: Row | None, after: Row | None, name: str) -> None:
         value = row.values[name]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -343,6 +343,7 @@ class Workload:
         emit: str = RunOptions.emit,
         idle: str | None = RunOptions.idle,
         bad: str | None = RunOptions.bad,
+        ahead: str | None = RunOptions.ahead,
         shuffle: str = RunOptions.shuffle,
     ) -> DataFrame:
         """The results over a Spark DataFrame: batch in, batch out; streaming in, streaming out.
@@ -352,15 +353,21 @@ class Workload:
         df : DataFrame
             The rows.
         late : str, optional
-            ``"collect"`` gives back, among the results, the rows that count in no window: late ones, and those whose
-            event time is null. Their ``change`` is ``"late"``, and the column ``late`` holds the row as it came.
+            ``"collect"`` gives back, among the results, the rows that count in no window: late ones and bad ones.
+            Their ``change`` is ``"late"``, the column ``late`` holds the row as it came, and ``reason`` why it does not
+            count.
         emit : str, optional
             When a stream reports a window: ``"complete"``, or also at every micro-batch that changed it: ``"changes"``.
         idle : str, optional
             How long a stream must be silent for its watermark to follow the clock, such as ``"30 seconds"``; by
             default it waits for rows.
         bad : str, optional
-            ``"fail"`` stops at a row without a usable event time, and shows it.
+            ``"fail"`` stops at a bad row, and shows it: one without a usable event time, one too far ahead, one that
+            user code fails on. By default bad rows are left out and, on a stream, counted.
+        ahead : str, optional
+            How far ahead of the clock a row of a stream may be, such as ``"1 hour"``. One that is further ahead is a
+            bad row, and does not move the watermark. The clock is that of the micro-batch, so that one that is
+            repeated judges the same.
         shuffle : str, optional
             What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
             keys that slices are about as many as rows, and slower where few keys have most of the rows.
@@ -382,10 +389,17 @@ class Workload:
         """
         from slicewise.spark.running import run
 
-        return run(self, df, RunOptions(late=late, emit=emit, idle=idle, bad=bad, shuffle=shuffle))
+        return run(self, df, RunOptions(late=late, emit=emit, idle=idle, bad=bad, ahead=ahead, shuffle=shuffle))
 
     def operator(
-        self, *, ordered: bool = False, store: str | None = None, types: Any = None, max_slice: int | None = None
+        self,
+        *,
+        ordered: bool = False,
+        store: str | None = None,
+        types: Any = None,
+        max_slice: int | None = None,
+        ahead: Any = None,
+        clock: Callable[[], int] | None = None,
     ) -> Operator:
         """The workload in this process, without Spark.
 
@@ -399,6 +413,13 @@ class Workload:
             Types of input columns, where the first rows do not show them: ``{"v": "double"}``.
         max_slice : int, optional
             The most rows of a slice out of which late rows may shift others: the shorter, the less is computed again.
+        ahead : duration, optional
+            How far ahead of the clock a row may be, such as ``"1 hour"``. One that is further ahead is named in an
+            error and left out; it moves nothing, and the next call goes on. By default no row is too far ahead, unless
+            more than a million ticks of its key would be due because of it.
+        clock : callable, optional
+            What ``ahead`` is measured by: a function that gives microseconds since the epoch; by default the system's.
+            It is read once for each batch, and for each row that comes alone.
 
         Returns
         -------
@@ -415,7 +436,7 @@ class Workload:
         """
         from slicewise.slicing.operator import Operator
 
-        return Operator(self, ordered=ordered, store=store, types=types, max_slice=max_slice)
+        return Operator(self, ordered=ordered, store=store, types=types, max_slice=max_slice, ahead=ahead, clock=clock)
 
     def check_aggregate(self, query: str, column: str, aggregate: Any) -> None:
         """Refuse an aggregate that a query cannot have.

@@ -169,7 +169,7 @@ class Answers:
             lowering = Asked(self.plan, self.keys, label, w.key, w.start, w.end, by_position)
             values = tuple(lowering.lower(m, partials.query(m, w.low, w.high)) for m in group.monoids)
             times = partials.times(w.low, w.high) if by_position else None
-            block = Block((), query, w.start, w.end, how[0], how[1], values, times)
+            block = Block((), query, w.start, w.end, how[0], how[1], values, times, w.repeats)
             blocks.append(self._finished(block, w.key, window, w.decided))
         return blocks
 
@@ -213,4 +213,5 @@ class Answers:
             block.revision[window],
             tuple(value.take(window) for value in block.values),
             None if block.times is None else (block.times[0][window], block.times[1][window]),
+            None if block.repeats is None else block.repeats.take(window),
         )

@@ -9,7 +9,7 @@ The order of rows before the horizon is final: a row that comes later than that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, take_parts
-from slicewise.bad_rows import MEASURE
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import expand_ranges, sorted_unique
@@ -31,10 +30,11 @@ from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of
 from slicewise.slicing.rows.cut_updates import CachedCuts
 from slicewise.slicing.rows.discretisers import Arrivals, ConditionWindows, Remembered, Retained, ordinals
 from slicewise.slicing.rows.handover import Handover
-from slicewise.slicing.rows.monotonic import fits_column, fitting, misfits
+from slicewise.slicing.rows.monotonic import Misfit, fits_column, fitting, misfits
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL, OrderedRows
 from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.rows.shared_cuts import Ranges, SharedCuts
+from slicewise.slicing.rows.slides import MeasureLimit, limit_of
 from slicewise.slicing.shown_columns import shown_columns
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.slices import Slices
@@ -115,6 +115,11 @@ class ContextAwareQueries:
         read[ARRIVAL] = Column(arrival, pa.int64())
         return Tuples.new(key, times, read)
 
+    @property
+    def pending(self) -> Sequence[Tuples]:
+        """The rows that came since the last step."""
+        return self._pending
+
     def insert(self, rows: Tuples, arrived: int) -> None:
         """Let rows in, of so many that arrived."""
         if len(rows):
@@ -164,7 +169,9 @@ class ContextAwareQueries:
             found = self._discretise(view, step)
         except RefusedRowsError as error:
             self._leave_out(view.first_arrival(np.array(error.rows, np.int64)))
-            raise with_key(error, view.key, answers.keys, self.plan.schema) from error.__cause__
+            cause, error = error.__cause__, with_key(error, view.key, answers.keys, self.plan.schema)
+            error.rows = view.row_at(np.array(error.rows, np.int64)).tolist()
+            raise self._with_records(error, rows) from cause
         passed = None if handover is None else handover.ranges(view, step, self.state.handed_over)
         cuts = self._cut(view, found, passed, moved)
         handed_over = None
@@ -282,6 +289,8 @@ class ContextAwareQueries:
                 reported[discretiser.name] = ReportedWindows.none()
                 blocks += answers.blocks(windows, queries, partials, by_position=by_position)
                 continue
+            several, windows = windows.divided()
+            blocks += answers.blocks(several, queries, partials, by_position=by_position)
             now = _entries(windows, partials)
             if not discretiser.distinct:
                 now = replace(now, nth=ordinals(windows.family, windows.key, windows.start, windows.end))
@@ -343,18 +352,32 @@ class ContextAwareQueries:
 
     def _refuse_misfits(self, rows: Tuples) -> None:
         """Leave rows that go back on a measure out of the windows on it, and raise an error that names them."""
-        refused: list[tuple[int, str]] = []
+        refused: list[tuple[Misfit, str]] = []
         for measures in dict.fromkeys(d.measures for d in self.discretisers if d.measures):
-            wrong = misfits(rows, measures)
+            wrong = misfits(rows, measures, self._limits(measures))
+            # Those of one reason; the others come up when the step is taken again.
+            wrong = [m for m in wrong if m.reason == (refused[0][0] if refused else wrong[0]).reason]
             if wrong:
                 self._mark_misfits(fits_column(measures), rows.columns[ARRIVAL].values[[m.row for m in wrong]])
-                on = " and ".join(map(repr, measures))
-                refused += [(m.row, f"{m.what}; the row was left out of the windows on {on}") for m in wrong]
+                refused += [(m, " and ".join(map(repr, measures))) for m in wrong]
         if refused:
-            error = RefusedRowsError(refused[0][1], [row for row, _ in refused], reason=MEASURE)
-            if len(refused) > 1:
-                error.add_note(f"{len(refused) - 1} more rows were left out")
-            raise error
+            first, on = refused[0]
+            places = dict.fromkeys(m.row for m, _ in refused)
+            error = RefusedRowsError(f"{first.what}; the row was left out of the windows on {on}", places, first.reason)
+            if len(places) > 1:
+                error.add_note(f"{len(places) - 1} more rows were left out")
+            raise self._with_records(error, rows)
+
+    def _with_records(self, error: RefusedRowsError, rows: Tuples) -> RefusedRowsError:
+        error.records = rows.take(np.array(error.rows, np.int64))
+        error.ago = self._arrived - error.records.columns[ARRIVAL].values
+        return error
+
+    def _limits(self, measures: tuple[str, ...]) -> dict[str, MeasureLimit]:
+        """What the windows on some measures ask of each."""
+        some = [d for d in self.discretisers if d.measures == measures]
+        windows, slides = [w for d in some for w in d.windows], [d.slide for d in some]
+        return {name: limit_of(name, windows, slides) for name in measures}
 
     def _mark_misfits(self, name: str, arrivals: np.ndarray) -> None:
         def marked(rows: Tuples) -> Tuples:

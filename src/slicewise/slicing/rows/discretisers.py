@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slicewise.amounts import Amount
 from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges, segment_lengths, segment_starts
 from slicewise.results import OPEN_END
@@ -110,11 +111,15 @@ class Discretiser:
         No two windows of a key have the same bounds.
     measures
         The columns by which windows are measured; rows without them, or that go back on one, do not count.
+    slide
+        What lies between two ticks at which windows are reported, whether rows have come or not; None where only rows
+        bring windows about.
     """
 
     by_position = False
     distinct = False
     measures: tuple[str, ...] = ()
+    slide: Amount | None = None
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = tuple(windows)

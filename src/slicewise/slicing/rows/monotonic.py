@@ -13,9 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from slicewise.bad_rows import GAP, MEASURE
 from slicewise.columns import Column
 from slicewise.kernels import KeyTimeIndex
+from slicewise.slicing.rows import slides
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.rows.slides import MeasureLimit, last_tick
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.windows import Window
 
@@ -47,13 +50,14 @@ def fitting(columns: Mapping[str, Column], measures: Sequence[str]) -> Column:
 
 @dataclass(frozen=True)
 class Misfit:
-    """A row that goes back on a measure, or has a measure that is no number: its place, and what is wrong with it."""
+    """A row that goes back on a measure, has one that is no number, or is too far on: its place, and what is wrong."""
 
     row: int
     what: str
+    reason: str = MEASURE
 
 
-def misfits(rows: Tuples, measures: Sequence[str]) -> list[Misfit]:
+def misfits(rows: Tuples, measures: Sequence[str], limits: Mapping[str, MeasureLimit]) -> list[Misfit]:
     """The new rows that do not fit: each must lie between the last row that does and the next that did before.
 
     Rows that were there before fit. Of two new rows that contradict each other the later one is left out::
@@ -64,51 +68,76 @@ def misfits(rows: Tuples, measures: Sequence[str]) -> list[Misfit]:
     found: list[Misfit] = []
     fits = rows.columns[fits_column(measures)].values > 0
     for name in measures:
-        value = reading(rows.columns[name])
-        if value.dtype.kind == "f":
-            for row in np.flatnonzero(fits & ~np.isfinite(value)).tolist():
-                fits[row] = False
-                what = f"the measure {name!r} must be a finite number; got {value[row]} at time {rows.time[row]}"
-                found.append(Misfit(row, what))
+        limit = limits[name]
+        wrong = _numberless(rows, name, fits, limit)
+        fits[[m.row for m in wrong]] = False
+        found += wrong
         places = np.flatnonzero(fits)
-        key, here = rows.key[places], value[places]
-        back = (key[1:] == key[:-1]) & (here[1:] < here[:-1])
-        if back.any():
-            wrong = _going_back(rows, name, places[np.isin(key, key[1:][back])])
+        key, here = rows.key[places], reading(rows.columns[name])[places]
+        ticks = None if limit.slide is None else last_tick(here, limit.slide)
+        apart = here[1:] < here[:-1]
+        if ticks is not None:
+            apart |= ticks[1:] - ticks[:-1] > slides.MOST_TICKS
+        apart &= key[1:] == key[:-1]
+        for number_of_key in np.unique(key[1:][apart]).tolist():
+            some = slice(*np.searchsorted(key, [number_of_key, number_of_key + 1]).tolist())
+            wrong = [] if ticks is None else _jumping(rows, name, places[some], ticks[some], limit)
+            gone = {m.row for m in wrong}
+            wrong += _going_back(rows, name, [place for place in places[some].tolist() if place not in gone])
             fits[[m.row for m in wrong]] = False
             found += wrong
     return found
 
 
-def _going_back(rows: Tuples, name: str, places: np.ndarray) -> list[Misfit]:
-    """One row after the other; for the keys in which something is wrong."""
-    value, fresh, key = reading(rows.columns[name]), rows.fresh, rows.key
-    following = np.full(len(places), -1)  # the next row of the key that was there before
-    after = -1
-    for i in range(len(places) - 1, -1, -1):
-        if after >= 0 and key[after] != key[places[i]]:
-            after = -1
-        if not fresh[places[i]]:
-            after = int(places[i])
-        following[i] = after
-    found, last = [], -1
-    for at, after in zip(places.tolist(), following.tolist(), strict=True):
-        if last >= 0 and key[last] != key[at]:
-            last = -1
-        if fresh[at]:
-            wrong = ("after", last) if last >= 0 and value[last] > value[at] else None
-            if wrong is None and after >= 0 and value[after] < value[at]:
-                wrong = ("before", after)
-            if wrong is not None:
-                word, other = wrong
-                what = (
-                    f"the measure {name!r} must not go backwards; got {value[at]} at time {rows.time[at]}, {word} "
-                    f"{value[other]} at time {rows.time[other]}"
-                )
-                found.append(Misfit(at, what))
-                continue
-        last = at
+def _numberless(rows: Tuples, name: str, fits: np.ndarray, limit: MeasureLimit) -> list[Misfit]:
+    """Rows whose measure is no number, or so far from 0 that slides have none."""
+    value = reading(rows.columns[name])
+    reach = limit.reach(value)
+    if value.dtype.kind != "f" and not np.isfinite(reach):
+        return []
+    found = []
+    for row in np.flatnonzero(fits & ~(np.isfinite(value) & (value >= -reach) & (value <= reach))).tolist():
+        finite = "" if not np.isfinite(value[row]) else f", at most {reach:g} from 0, where slides have numbers"
+        what = f"the measure {name!r} must be a finite number{finite}; got {value[row]} at time {rows.time[row]}"
+        found.append(Misfit(row, what))
     return found
+
+
+def _jumping(rows: Tuples, name: str, places: np.ndarray, ticks: np.ndarray, limit: MeasureLimit) -> list[Misfit]:
+    """The rows of a key that jump over too many ticks."""
+    known = (~rows.fresh[places]).tolist()
+    return [
+        _misfit(
+            rows, name, f"not jump over more than {slides.MOST_TICKS} ticks of {limit.slide}", places[i], places[j], GAP
+        )
+        for i, j in slides.over_gaps(ticks.tolist(), known).items()
+    ]
+
+
+def _going_back(rows: Tuples, name: str, places: list[int]) -> list[Misfit]:
+    """The rows of a key that go back; one row after the other."""
+    value, fresh = reading(rows.columns[name]), rows.fresh
+    following = [-1] * len(places)  # the next row that was there before
+    for i in range(len(places) - 2, -1, -1):
+        following[i] = following[i + 1] if fresh[places[i + 1]] else places[i + 1]
+    found, last = [], -1
+    for at, after in zip(places, following, strict=True):
+        if fresh[at] and last >= 0 and value[last] > value[at]:
+            found.append(_misfit(rows, name, "not go backwards", at, last, MEASURE))
+        elif fresh[at] and after >= 0 and value[after] < value[at]:
+            found.append(_misfit(rows, name, "not go backwards", at, after, MEASURE))
+        else:
+            last = at
+    return found
+
+
+def _misfit(rows: Tuples, name: str, must: str, row: int, other: int, reason: str) -> Misfit:
+    value = reading(rows.columns[name])
+    what = (
+        f"the measure {name!r} must {must}; got {value[row]} at time {rows.time[row]}, "
+        f"{'after' if other < row else 'before'} {value[other]} at time {rows.time[other]}"
+    )
+    return Misfit(int(row), what, reason)
 
 
 class MeasuredRows:

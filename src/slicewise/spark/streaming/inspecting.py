@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from slicewise.amounts import format_instant
+from slicewise.bad_rows import BAD
 from slicewise.errors import StateError
 from slicewise.spark.session import local_session
 from slicewise.spark.streaming.heartbeat import is_heartbeat
@@ -29,6 +31,8 @@ class Inspection:
         How many there are, in all shards together; ``bytes`` are those of the chunks, before RocksDB packs them.
     rows, results, late
         How many rows came, results went, and rows came too late, since the stream was first started.
+    bad
+        How many rows were bad since then, by reason.
     watermark
         Where it stands, as the event time's own number; None before the first row.
     oldest
@@ -59,12 +63,14 @@ class Inspection:
     since: dict[str, int]
     timestamps: bool
     unit: str = "microseconds"
+    bad: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [
             f"{self.shards} shards, {self.keys} keys, {self.slices} slices, {self.tuples} stored rows, "
             f"{self.bytes} bytes",
             f"{self.rows} rows came, {self.late} of them late; {self.results} results went",
+            *([f"bad rows: {', '.join(f'{n} {reason}' for reason, n in self.bad.items())}"] if self.bad else []),
             f"watermark {self._instant(self.watermark)}, oldest row held {self._instant(self.oldest, 'none')}",
             *(f"read up to {offset}" for offset in self.offsets),
             "queries",
@@ -119,7 +125,7 @@ def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
     session = session or local_session()
     chunks = _chunks(checkpoint, session)
     sizes = chunks.agg(F.sum(F.length("data"))).first()
-    heads = [json.loads(row.said) for row in chunks.where(F.col("name") == HEAD).collect()]
+    heads = [json.loads(row.head) for row in chunks.where(F.col("name") == HEAD).collect()]
     if not heads:
         raise StateError(f"the checkpoint {checkpoint} holds no state yet; no rows have come")
     offsets = tuple(offset for offset in _offsets(checkpoint, session) if not is_heartbeat(offset))
@@ -129,7 +135,10 @@ def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
 def _chunks(checkpoint: str, session: SparkSession) -> DataFrame:
     try:
         state = session.read.format("statestore").option("stateVarName", CHUNKS_STATE).load(checkpoint)
-        return state.select(F.col("user_map_key.name"), F.col("user_map_value.data"), F.col("user_map_value.said"))
+        # Until format 3 the head stood in a field called "said".
+        value = state.select("user_map_value.*").columns
+        head = F.col(f"user_map_value.{'head' if 'head' in value else 'said'}").alias("head")
+        return state.select(F.col("user_map_key.name"), F.col("user_map_value.data"), head)
     except PySparkException as error:
         reason = str(error).splitlines()[0]
         raise StateError(f"{checkpoint} is no checkpoint of a slicewise stream that has run: {reason}") from error
@@ -154,7 +163,7 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
     # Every shard knows its own rows; a query is complete where it is in all of them.
     since = {name: max(h["since"].get(name, at) for h in heads) for head in heads for name, at in head["since"].items()}
     return Inspection(
-        shards=first["said"]["shards"],
+        shards=first["identity" if "identity" in first else "said"]["shards"],
         bytes=size,
         watermark=max(watermarks, default=None),
         # Checkpoints of older formats do not say, and can be looked into all the same.
@@ -164,5 +173,14 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
         since=since,
         timestamps=first["timestamps"],
         unit=first.get("unit", "microseconds"),
+        bad=_bad(heads),
         **total,
     )
+
+
+def _bad(heads: list[dict[str, Any]]) -> dict[str, int]:
+    """Bad rows by reason; heads of before they were counted say nothing of them."""
+    found: Counter[str] = Counter()
+    for head in heads:
+        found.update(head.get("bad", {}))
+    return {reason: found[reason] for reason in (*BAD, *sorted(found.keys() - set(BAD))) if found[reason]}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from slicewise.plain import dump
-from slicewise.slicing import ContextAwareState
+from slicewise.slicing import ContextAwareState, is_lifted
 from slicewise.spark.streaming.array_trees import digest, digests, shape
 
 __all__ = ["key_chunks"]
@@ -44,7 +44,7 @@ def _digests(state: ContextAwareState, trust: Collection[type]) -> list[str]:
     its first and its last row, and by how many there are.
     """
     rows, slices = state.rows, state.slices
-    marks = [column.values for name, column in rows.columns.items() if name.startswith("\0")]
+    marks = [c.values for name, c in rows.columns.items() if name.startswith("\0") and not is_lifted(name)]
     by_key = [(rows.key, [rows.key, rows.time, rows.closed, rows.fresh, *marks])]
     by_key.append((slices.key, [slices.key, slices.first, slices.last, slices.rows, *slices.marks.values()]))
     for table in state.reported.values():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +28,7 @@ from slicewise.spark.streaming.decoded import DECODED
 from slicewise.spark.streaming.heartbeat import NOW, switched_message
 from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices
 from slicewise.spark.streaming.reports import reports
+from slicewise.spark.streaming.returned import WHOLE, ReturnedRows, bad_metrics
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
@@ -35,12 +38,10 @@ __all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor"]
 #: read in every micro-batch, once for each time it is said.
 CHUNKS_STATE = "chunks"
 _NAME = T.StructType([T.StructField("name", T.StringType())])
-_CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("said", T.StringType())])
+_CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("head", T.StringType())])
 #: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
 HEAD = "head"
 FORMAT = 4
-#: Where a row as it came stands beside the columns of the user, none of which can have this name.
-WHOLE = "\0row"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,10 @@ class ShardJob:
         heartbeat.
     shards
         How many there are.
+    bad
+        ``"fail"`` stops at a bad row.
+    gaps
+        Whether rows after too many ticks are bad; where rows are judged by the clock, they are not.
     run
         Tells this call of ``run()`` from all others. A worker may outlive the query that it served, and what it has
         decoded runs that query's workload.
@@ -73,10 +78,12 @@ class ShardJob:
     width: int
     idle: int | None
     shards: int
+    bad: str | None = None
+    gaps: bool = True
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
-    def running(self) -> Workload:
+    def engine_workload(self) -> Workload:
         """The workload as the engine runs it: what is reported ahead of time stays open as long as it would have."""
         w = self.workload
         return w.with_delays(0, w.lateness + w.watermark + self.ahead) if self.ahead else w
@@ -93,13 +100,13 @@ class ShardJob:
             return 0
         return from_micros(micros, self.workload.time_measure.unit)
 
-    def shown(self, watermark: int) -> int | None:
+    def user_watermark(self, watermark: int) -> int | None:
         """The user's watermark when this is the engine's; None before the first row."""
         if watermark <= -INFINITY:
             return None
         return max(watermark - self.ahead - self.workload.watermark, -INFINITY) if self.ahead else watermark
 
-    def said(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What must not change between two runs, besides what the engine's own snapshot holds."""
         w = self.workload
         emit = "changes" if self.ahead else "complete"
@@ -130,27 +137,34 @@ class ShardProcessor(StatefulProcessor):
         begun = head["latest"] > -INFINITY
         silence = self.job.silence(head["arrived"], now) if begun else 0
         if not packs and not silence:
-            yield from reports({"rows": 0, "late": 0, "bad": 0, **_kept(head)}, [])
+            yield from reports({"rows": 0, "late": 0, **bad_metrics(Counter()), **_kept(head)}, [])
             return
         shard = self._shard(key, stored, rest)
         before = shard.counters
-        tables, late = [], []
+        tables, packed, bad = [], [], Counter[str]()
         for pack in packs:
             content = read_rows(pack.content, self.job.workload.trusted)
             for data in content["slices"]:
                 shard.take_slices(*read_slices(data))
             if content["rows"]:
                 tables.append(from_ipc(content["rows"]))
-            if content["late"]:
-                late.append(from_ipc(content["late"]))
-        results = _take_rows(shard, self.job, tables) if tables else Results()
+            if content["returned"]:
+                packed.append(from_ipc(content["returned"]))
+            bad.update(content["bad"])
+        if tables:
+            shard.take_rows(_rows(self.job, tables))
+        results, job = Results(), self.job
         if begun:
-            results = results + _advance(shard, self.job.watermark(head["latest"] + silence))
-        batches = _batches(shard, results, late, self.job)
-        head = self._save(key, head, shard)
-        after, bad = shard.counters, sum(pack.bad for pack in packs)
-        came = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, "bad": bad}
-        yield from reports({**came, **_kept(head)}, batches)
+            results = _advance(shard, job.watermark(head["latest"] + silence))
+        returned = ReturnedRows(shard, job.workload, job.output, packed, fail=job.bad == "fail")
+        bad += returned.counts()
+        given_back = list(returned.batches())
+        # Heads from before bad rows were counted have none.
+        head = self._save(key, {**head, "bad": dict(Counter(head.get("bad", {})) + bad)}, shard)
+        after = shard.counters
+        came = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, **bad_metrics(bad)}
+        reported = (job.output.batch(block, [key.to_arrow() for key in block.keys]) for block in results.blocks)
+        yield from reports({**came, **_kept(head)}, chain(reported, given_back))
 
     def close(self) -> None:
         """Called by Spark at the end."""
@@ -159,11 +173,11 @@ class ShardProcessor(StatefulProcessor):
 
     def _head(self) -> tuple[dict[str, Any], bytes]:
         """What the shard's head says, and what of its state is kept with it."""
-        found = self.chunks.getValue((HEAD,))
-        if found is None:
+        stored = self.chunks.getValue((HEAD,))
+        if stored is None:
             return {"latest": -INFINITY, "arrived": 0, "version": None, "directory": {}}, b""
-        rest, said = found
-        head = json.loads(said)
+        rest, text = stored
+        head: dict[str, Any] = json.loads(text)
         _check(head, self.job)
         return head, rest
 
@@ -171,20 +185,20 @@ class ShardProcessor(StatefulProcessor):
         """The shard as it was after the last micro-batch: decoded already, or from its chunks."""
         job = self.job
         if head["version"] is None:
-            return Shard(job.running, job.types, job.time_type)
+            return Shard(job.engine_workload, job.types, job.time_type, gaps=job.gaps)
         shard = DECODED.take((job.run, *key), head["version"])
         if shard is None:
-            shard = Shard(job.running, job.types, job.time_type)
+            shard = Shard(job.engine_workload, job.types, job.time_type, gaps=job.gaps)
             chunks = {name: self._chunk(name) for name in head["directory"]}
-            shard.restore_state(_continued(join(rest, chunks, job.workload.trusted), head, job))
+            shard.restore(_continued(join(rest, chunks, job.workload.trusted), head, job))
             if job.ahead and head["latest"] > -INFINITY:
                 had = head["queries"]
                 shard.begin([q.name for q in job.workload.queries if had.get(q.name) != repr(q)], head["latest"] + 1)
         return shard
 
     def _chunk(self, name: str) -> bytes:
-        found = self.chunks.getValue((name,))
-        return b"" if found is None else found[0]
+        stored = self.chunks.getValue((name,))
+        return b"" if stored is None else stored[0]
 
     def _save(self, key: Any, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
         """Write what changed; what the head says now."""
@@ -196,15 +210,16 @@ class ShardProcessor(StatefulProcessor):
         for name in old.keys() - directory.keys():
             self.chunks.removeKey((name,))
         version = uuid.uuid4().hex
-        told = _told(shard, state, self.job)
-        head = {**head, "format": FORMAT, "version": version, "directory": directory, **told}
+        described = _description(shard, state, self.job)
+        head = {**head, "format": FORMAT, "version": version, "directory": directory, **described}
         self.chunks.updateValue((HEAD,), (rest, json.dumps(head)))
         if not os.environ.get("SLICEWISE_NO_CACHE"):
             DECODED.keep((self.job.run, *key), version, shard)
-        return told
+        return head
 
 
-def _take_rows(shard: Shard, job: ShardJob, tables: list[pa.Table]) -> Results:
+def _rows(job: ShardJob, tables: list[pa.Table]) -> dict[str, Any]:
+    """Rows that packs brought, as a shard takes them."""
     table = pa.concat_tables(tables)
     w = job.workload
     times = table.column(TIME)
@@ -213,7 +228,7 @@ def _take_rows(shard: Shard, job: ShardJob, tables: list[pa.Table]) -> Results:
     rows |= {name: table.column(value_name(i)) for i, name in enumerate(w.columns)}
     if ROW in table.column_names:
         rows[WHOLE] = table.column(ROW)
-    return shard.process_batch(rows)
+    return rows
 
 
 def _advance(shard: Shard, watermark: int) -> Results:
@@ -230,27 +245,12 @@ def _advance(shard: Shard, watermark: int) -> Results:
         raise OverflowInWindowError(f"{error.reason}; {todo}", error.label) from None
 
 
-def _batches(shard: Shard, results: Results, bad: list[pa.Table], job: ShardJob) -> list[pa.RecordBatch]:
-    output = job.output
-    batches = [output.batch(b, [k.to_arrow() for k in b.keys]) for b in results.blocks]
-    if output.late is None:
-        shard.drop_late_rows()
-        return batches
-    turned_away = shard.late_rows(WHOLE, job.workload.keys)
-    if turned_away is not None:
-        batches.append(output.late_batch(*turned_away))
-    for table in bad:
-        keys = [table.column(key_name(i)).combine_chunks() for i in range(len(job.workload.keys))]
-        batches.append(output.late_batch(table.column(ROW).combine_chunks(), keys))
-    return batches
-
-
 def _continued(state: OperatorState, head: Mapping[str, Any], job: ShardJob) -> OperatorState:
     """A state for this run. How far ahead windows are reported depends on the longest, which may be another now.
 
     What was reported counts as reported, and what can be corrected no more stays so.
     """
-    was, now, watermark = state.description["lateness"], job.running.lateness, state.watermark
+    was, now, watermark = state.description["lateness"], job.engine_workload.lateness, state.watermark
     if watermark > -INFINITY:
         watermark += max(job.ahead - head["ahead"], now - was)
     return state.with_lateness(now if job.ahead else was, watermark)
@@ -262,12 +262,12 @@ def _kept(head: Mapping[str, Any]) -> dict[str, int | None]:
     return {"keys": counts["keys"], "slices": counts["slices"], "watermark": head.get("watermark")}
 
 
-def _told(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str, Any]:
+def _description(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str, Any]:
     """What the head of a shard says about it: to a later run, and to those who inspect the checkpoint."""
     assert state.bound is not None
     engine, counters = state.bound.engine, state.counters
     return {
-        "said": job.said(),
+        "identity": job.identity(),
         "ahead": job.ahead,
         "counts": {
             "keys": shard.key_count,
@@ -277,7 +277,7 @@ def _told(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str, Any]:
             "results": counters.results,
             "late": counters.late_rows,
         },
-        "watermark": job.shown(shard.watermark),
+        "watermark": job.user_watermark(shard.watermark),
         "queries": {q.name: repr(q) for q in job.workload.queries},
         "oldest": _oldest(engine),
         "since": {name: at for name, at in engine.since.items() if at > -INFINITY},
@@ -302,7 +302,7 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
             f"the checkpoint has format {head['format']}, and this version reads {FORMAT}; finish with the version "
             "that wrote it, or start with a new checkpoint"
         )
-    was, now = head["said"], job.said()
+    was, now = head["identity"], job.identity()
     if was["shards"] != now["shards"]:
         raise StateError(
             f"the checkpoint was written with {was['shards']} shards, and this run has {now['shards']}; set "

@@ -1,0 +1,68 @@
+"""Refusals: rows that the oracle takes in nowhere: too far ahead of the clock, or after too many ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from slicewise.amounts import UNITS
+from slicewise.errors import DataError
+from slicewise.testing.oracle_rows import Row
+from slicewise.testing.ticks import tick_after
+
+__all__ = ["MOST_TICKS", "after_gaps", "is_ahead", "jumps", "refused"]
+
+#: A row that would make more ticks of its key due than this is refused.
+MOST_TICKS = 1_000_000
+
+
+def is_ahead(time: int, ahead: int, clock: Callable[[], int], unit: str) -> bool:
+    """Whether an event time is further ahead of the clock, which counts microseconds, than ``ahead`` of its units."""
+    return time - ahead > clock() * UNITS[unit] // UNITS["microseconds"]
+
+
+def jumps(rows: Sequence[Row], old: Collection[Row], value: Callable[[Row], Any], step: Any) -> list[Row]:
+    """Which new rows of a key, all in order, lie too many ticks of a measure away from the row that they follow.
+
+    Rows in front of all old ones are looked at from there backwards; without old ones the first row is one.
+    """
+    start = next((i for i, row in enumerate(rows) if row in old), 0)
+    wrong = []
+    for way, sign in ((rows[start:], 1), (rows[start::-1], -1)):
+        last = None
+        for row in way:
+            far = (
+                last is not None and sign * (tick_after(value(row), step) - tick_after(value(last), step)) > MOST_TICKS
+            )
+            if far and row not in old:
+                wrong.append(row)
+            else:
+                last = row
+    return wrong
+
+
+def after_gaps(
+    queries: Iterable[Any], known: Sequence[Row], new: Sequence[Row], counts: Callable[..., bool]
+) -> set[Row]:
+    """Which new rows of one key lie too many ticks of event time away from their neighbours.
+
+    ``counts(i, row)`` says whether a row counts in the i-th query.
+    """
+    wrong: set[Row] = set()
+    for i, query in enumerate(queries):
+        every = getattr(query.window, "every", None)
+        if every is not None and every.measure.is_event_time and _ticks(query.window):
+            counted = sorted((row for row in [*known, *new] if counts(i, row)), key=lambda row: row.time)
+            wrong |= set(jumps(counted, set(known), lambda row: row.time, every.size))
+    return wrong
+
+
+def _ticks(window: Any) -> bool:
+    """Whether windows are reported at ticks of their own, whether rows have come or not."""
+    return window.kind == "policy" or (window.kind == "sliding" and window.length.measure != window.every.measure)
+
+
+def refused(wrong: Iterable[Row], what: str) -> DataError:
+    """What to say of such rows."""
+    times = sorted(row.time for row in wrong)
+    return DataError(f"the record at time {times[0]} {what}; it is left out, and {len(times) - 1} more are")
