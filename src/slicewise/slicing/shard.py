@@ -73,7 +73,7 @@ class Shard(Operator):
 
     def process_batch(self, columns: Mapping[str, Any]) -> Results:
         """Take rows whose event times stand in :data:`EVENT_TIME`: the time column may be of a type of its own."""
-        batch = read_batch(columns, replace(self.workload, time=EVENT_TIME), self._types)
+        batch = read_batch(columns, self.workload, self._types, time=EVENT_TIME)
         return self._take(batch) if len(batch) else NOTHING
 
     def take_slices(self, keys: Sequence[pa.Array], count: int, slices: Slices) -> None:
