@@ -74,7 +74,6 @@ class Shard:
         # Micro-batches and partitions say nothing about the order of rows.
         self._core = Core(workload, types=types, ties=VALUES, judges_gaps=gaps)
         self._core.bind(dict(self._core.types), time_type)
-        self._timed = replace(workload, time=EVENT_TIME)
         self._bad: list[BadRows] = []
         self._arrivals: list[_Arrival] = []
 
@@ -121,7 +120,7 @@ class Shard:
 
     def take_rows(self, columns: Mapping[str, Any]) -> None:
         """Let in rows whose event times stand in :data:`EVENT_TIME`: the time column may be of a type of its own."""
-        batch = read_batch(columns, self._timed, self._core.types)
+        batch = read_batch(columns, self.workload, self._core.types, time=EVENT_TIME)
         if not len(batch):
             return
         insertion = self._core.insert(batch)
