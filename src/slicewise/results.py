@@ -25,6 +25,7 @@ __all__ = [
     "RETRACT",
     "UPDATE",
     "Block",
+    "Repeats",
     "Result",
     "ResultSchema",
     "Results",
@@ -39,6 +40,9 @@ RESERVED = ("query", "window", "span", "change", "revision")
 
 #: The end of a window whose end never came; None to the user, null in Arrow.
 OPEN_END = np.iinfo(np.int64).max
+
+#: How many results a block holds at most when it is read.
+MOST = 200_000
 
 
 _NUMPY_UNITS = {"seconds": "s", "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
@@ -92,13 +96,15 @@ class RowLabel:
     rows: int = 1
 
     def __str__(self) -> str:
-        first = _time_shown(self.time, self.time_type, self.unit)
+        first = self.shown(self.time)
         shown = f"the record of time {first}"
         if self.last is not None:
-            shown = (
-                f"a batch of {self.rows} records from {first} to {_time_shown(self.last, self.time_type, self.unit)}"
-            )
+            shown = f"a batch of {self.rows} records from {first} to {self.shown(self.last)}"
         return ", ".join([shown, *([f"key {_key_shown(self.key)}"] if self.key else [])])
+
+    def shown(self, at: int) -> str:
+        """Another event time of the same kind."""
+        return _time_shown(at, self.time_type, self.unit)
 
     def left_out(self, others: int = 0) -> str:
         """What became of it, and of other rows."""
@@ -188,12 +194,39 @@ class ResultSchema:
 
 
 @dataclass(frozen=True, eq=False)
+class Repeats:
+    """Ticks in a row at which one and the same range of rows is reported; only the end of the window differs.
+
+    Window ``i`` ends at the ticks ``tick[i] * size``, ``(tick[i] + 1) * size``, ..., of which there are ``count[i]``.
+    """
+
+    tick: np.ndarray
+    count: np.ndarray
+    size: int | float
+
+    def take(self, index: np.ndarray) -> Repeats:
+        """The windows at ``index``."""
+        return Repeats(self.tick[index], self.count[index], self.size)
+
+    def spread(self, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of all ticks, one window after the other, those from ``low`` to before ``high``: whose they are, and ends.
+
+        >>> Repeats(np.array([3, 9]), np.array([2, 3]), 10).spread(1, 4)
+        (array([0, 1, 1]), array([40, 90, 100]))
+        """
+        behind = np.cumsum(self.count)
+        nth = np.arange(low, high)
+        which = np.searchsorted(behind, nth, side="right")
+        return which, (self.tick[which] + nth - (behind - self.count)[which]) * self.size
+
+
+@dataclass(frozen=True, eq=False)
 class Block:
     """Results of queries that compute the same aggregates, whatever they call them: one array per column.
 
     ``query`` holds positions in the schema's queries; ``values`` one column per aggregate, in the queries' order, or
     nothing for retractions. ``times`` are the event times of the first and last row of windows whose bounds are not
-    event times.
+    event times. With ``repeats`` every entry stands for the results of many ticks, which are made by :meth:`pieces`.
     """
 
     keys: tuple[Column, ...]
@@ -204,13 +237,41 @@ class Block:
     revision: np.ndarray
     values: tuple[Column, ...]
     times: tuple[np.ndarray, np.ndarray] | None = None
+    repeats: Repeats | None = None
 
     def __len__(self) -> int:
-        return len(self.query)
+        return len(self.query) if self.repeats is None else int(self.repeats.count.sum())
+
+    def pieces(self) -> Iterator[Block]:
+        """The results in blocks of bounded size, one result for each entry; each is made when it is asked for."""
+        if self.repeats is None and len(self) <= MOST:
+            yield self
+            return
+        for low in range(0, len(self), MOST):
+            high = min(low + MOST, len(self))
+            if self.repeats is None:
+                yield self._take(slice(low, high), self.end[low:high])
+            else:
+                which, end = self.repeats.spread(low, high)
+                yield self._take(which, end)
+
+    def _take(self, index: np.ndarray | slice, end: np.ndarray) -> Block:
+        return Block(
+            tuple(key.take(index) for key in self.keys),
+            self.query[index],
+            self.start[index],
+            end,
+            self.change[index],
+            self.revision[index],
+            tuple(value.take(index) for value in self.values),
+            None if self.times is None else (self.times[0][index], self.times[1][index]),
+        )
 
 
 class Results:
     """The results of one call: iterable as :class:`Result`, convertible to Arrow and pandas.
+
+    Where very many are due at once, each is made when it is read: iterating takes bounded memory.
 
     Examples
     --------
@@ -221,29 +282,34 @@ class Results:
     Result(key=(), query='q', start=0, end=10, change='insert', revision=0, values={'total': 3})
     """
 
-    __slots__ = ("blocks", "schema")
+    __slots__ = ("_blocks", "schema")
 
     def __init__(self, schema: ResultSchema | None = None, blocks: Sequence[Block] = ()) -> None:
         self.schema = schema
-        self.blocks = [b for b in blocks if len(b.query)]
+        self._blocks = [b for b in blocks if len(b.query)]
+
+    @property
+    def blocks(self) -> Iterator[Block]:
+        """The results in blocks of bounded size, each made when it is asked for."""
+        return (piece for block in self._blocks for piece in block.pieces())
 
     def __len__(self) -> int:
-        return sum(len(b) for b in self.blocks)
+        return sum(len(b) for b in self._blocks)
 
     def __bool__(self) -> bool:
-        return bool(self.blocks)
+        return bool(self._blocks)
 
     def __add__(self, other: Results) -> Results:
-        if not self.blocks:
+        if not self._blocks:
             return other
-        if not other.blocks:
+        if not other._blocks:
             return self
-        mine, theirs, blocks = self.schema, other.schema, other.blocks
+        mine, theirs, blocks = self.schema, other.schema, other._blocks
         if mine is not None and theirs is not None and mine is not theirs:
             # Queries came or went between the two: positions are those of different workloads.
             mine, places = mine.joined(theirs)
             blocks = [replace(b, query=places[b.query]) for b in blocks]
-        return Results(mine or theirs, [*self.blocks, *blocks])
+        return Results(mine or theirs, [*self._blocks, *blocks])
 
     def __repr__(self) -> str:
         return f"Results({len(self)} rows)"

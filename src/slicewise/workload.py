@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -244,7 +244,14 @@ class Workload:
         return run(self, df, RunOptions(late=late, emit=emit, idle=idle, bad=bad, shuffle=shuffle))
 
     def operator(
-        self, *, ordered: bool = False, store: str | None = None, types: Any = None, max_slice: int | None = None
+        self,
+        *,
+        ordered: bool = False,
+        store: str | None = None,
+        types: Any = None,
+        max_slice: int | None = None,
+        ahead: Any = None,
+        clock: Callable[[], int] | None = None,
     ) -> Operator:
         """The workload in this process, without Spark.
 
@@ -258,10 +265,17 @@ class Workload:
             Types of input columns, where the first rows do not tell: ``{"v": "double"}``.
         max_slice
             The most rows of a slice out of which late rows may shift others: the shorter, the less is computed again.
+        ahead
+            How far ahead of the clock a row may be, such as ``"1 hour"``. One that is further ahead is named in an
+            error and left out; it moves nothing, and the next call goes on. By default no row is too far ahead, unless
+            more than a million ticks of its key would be due because of it.
+        clock
+            What ``ahead`` is measured by: a function that gives microseconds since the epoch; by default the system's.
+            It is read once for each batch, and for each row that comes alone.
         """
         from slicewise.slicing.operator import Operator
 
-        return Operator(self, ordered=ordered, store=store, types=types, max_slice=max_slice)
+        return Operator(self, ordered=ordered, store=store, types=types, max_slice=max_slice, ahead=ahead, clock=clock)
 
     def _check_aggregate(self, query: str, column: str, aggregate: Any) -> None:
         if not isinstance(aggregate, Aggregate):

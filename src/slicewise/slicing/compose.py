@@ -30,7 +30,7 @@ from slicewise.slicing.answers.lowering import Asked
 from slicewise.slicing.answers.range_stores import STORES, Store
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.rows.measure_windows import last_tick
+from slicewise.slicing.rows.slides import last_tick
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.window_manager import Windows, ended_windows, no_windows

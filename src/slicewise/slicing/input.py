@@ -12,6 +12,7 @@ import pyarrow as pa
 from slicewise.amounts import INTEGER, UNITS
 from slicewise.columns import TYPE_NAMES, Column, arrow_of, physical_dtype
 from slicewise.errors import DataError, did_you_mean
+from slicewise.results import RowLabel
 from slicewise.times import INFINITY, largest_time
 from slicewise.workload import Workload
 
@@ -62,6 +63,11 @@ class Batch:
         columns = {name: column.take(index) for name, column in self.columns.items()}
         keys = [key.take(pa.array(index)) for key in self.keys]
         return Batch(self.times[index], self.time_type, keys, columns, self.take(index).source)
+
+    def label(self, row: int, workload: Workload) -> RowLabel:
+        """One of the rows, for messages."""
+        key = {name: column[row].as_py() for name, column in zip(workload.keys, self.keys, strict=True)}
+        return RowLabel(key, int(self.times[row]), self.time_type, workload.time_measure.unit)
 
     def source_list(self, name: str) -> list[Any]:
         """A column as it came, as Python values."""

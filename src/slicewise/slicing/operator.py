@@ -6,7 +6,7 @@ engine has no use for: late rows, counters, the buffer of rows that came one at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,16 +21,17 @@ from slicewise.errors import DataError, QueryError, RefusedRowsError
 from slicewise.plan.plan import ARRIVAL, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
 from slicewise.slicing import snapshots
+from slicewise.slicing.accounts import KeptRows, LateRow, Stats, slices_table
 from slicewise.slicing.adapting import adapted_state
+from slicewise.slicing.ahead import AheadLimit
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.held_rows import HeldRows, LateRow
 from slicewise.slicing.input import Batch, check_time, conform, parse_types, read_batch, watermark_limit
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.outbox import Outbox
 from slicewise.slicing.row_buffer import RowBuffer
-from slicewise.slicing.stats import Stats
+from slicewise.slicing.rows.gaps import TickGaps
 from slicewise.slicing.time.window_manager import Sessions
-from slicewise.slicing.user_code import row_label, show_rows, take_window_failure
+from slicewise.slicing.user_code import show_rows, take_window_failure
 from slicewise.times import INFINITY
 from slicewise.windows import Window
 from slicewise.workload import Workload
@@ -67,10 +68,14 @@ class Operator:
         types: Mapping[str, Any] | None = None,
         max_slice: int | None = None,
         ties: str = ARRIVAL,
+        ahead: Any = None,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         check_store(store)
         check_max_slice(max_slice)
         check_runnable(workload)
+        if ahead is None and clock is not None:
+            raise QueryError("`clock` is what `ahead` is measured by; got no `ahead`; give both, or leave it out")
         self.workload = workload
         self.ordered = ordered
         self.store = store
@@ -79,10 +84,12 @@ class Operator:
         self._types = parse_types(types)
         self._time_type: pa.DataType | None = None
         self._engine: Engine | None = None
-        self._waiting: list[HeldRows] = []
-        self._late: list[HeldRows] = []
+        self._waiting: list[KeptRows] = []
+        self._late: list[KeptRows] = []
         self._closed = False
-        self._buffer = RowBuffer(workload, ordered, self._emptied, self._next_due)
+        self._ahead = None if ahead is None else AheadLimit(workload, ahead, clock)
+        self._gaps: TickGaps | None = None
+        self._buffer = RowBuffer(workload, ordered, self._emptied, self._next_due, self._ahead)
         # The buffer's own function, so that a row costs a single call.
         self.process = self._buffer.process  # type: ignore[method-assign]
         self._forget_everything()
@@ -114,6 +121,9 @@ class Operator:
         self._check_open()
         batch = read_batch(columns, self.workload, self._types)
         self._flush()
+        if self._ahead is not None and len(batch):
+            batch, error = self._ahead.judged(batch)
+            self._outbox.refuse(error)
         if len(batch):
             self._take(batch)
         return self._outbox.released()
@@ -161,7 +171,7 @@ class Operator:
     def late(self) -> list[LateRow]:
         """The rows that came too late for every window of theirs, since this was last asked."""
         self._flush_all()
-        late = [row for kept in self._late for row in kept.as_late(self._keys)]
+        late = [row for kept in self._late for row in kept.late(self._keys)]
         self._late = []
         return late
 
@@ -176,24 +186,7 @@ class Operator:
     def slices(self) -> pa.Table:
         """The slices as they stand: key columns, start and end (the edges around it), first, last and rows."""
         self._flush_all()
-        if self._engine is None:
-            return pa.table({})
-        engine = self._engine
-        state = engine.settled()
-        s = state.slices
-        cells = engine.edges.needed_cells(s.first, engine.horizon)
-        ends = np.array([engine.edges.needed_after(int(t), engine.horizon) for t in s.last], np.int64)
-        names = {n: k.to_arrow() for n, k in zip(self.workload.keys, self._keys.decode(s.key), strict=True)}
-        return pa.table(
-            {
-                **names,
-                "start": pa.array(cells, mask=cells <= -INFINITY),
-                "end": pa.array(ends, mask=ends >= INFINITY),
-                "first": s.first,
-                "last": s.last,
-                "rows": s.rows,
-            }
-        )
+        return pa.table({}) if self._engine is None else slices_table(self._engine, self._keys)
 
     # Queries that come and go
 
@@ -325,28 +318,38 @@ class Operator:
         self._follow_rows()
 
     def _insert(self, batch: Batch) -> None:
-        """Let checked rows in, without those that user code fails on; all of the others or none."""
+        """Let checked rows in, without those that something is wrong with; all of the others or none."""
         engine = self._bound(batch)
-        if self.ordered:
-            self._check_order(batch.times, engine.latest)
         columns = {n: conform(c, self._types[n], n) for n, c in batch.columns.items()}
         shown = show_rows(engine.plan, columns, batch.times)
-        columns = shown.columns
-        refusal = None
-        if shown.failures:
-            refusal = shown.error(partial(row_label, batch, engine.plan.schema))
-            kept = shown.kept(len(batch))
-            batch, columns = batch.pick(kept), {n: c.take(kept) for n, c in columns.items()}
+        failure = shown.error(partial(batch.label, workload=self.workload)) if shown.failures else None
+        batch, columns = _without(failure, batch, shown.columns)
+        key = self._keys.encode(batch.keys, len(batch))
+        gap = self._gap(engine, batch, key, columns)
+        if gap is not None:
+            key = np.delete(key, gap.rows)
+            batch, columns = _without(gap, batch, columns)
         if len(batch):
-            self._insert_shown(engine, batch, columns)
-        if refusal is not None:
-            self._outbox.refuse(refusal)
+            self._insert_shown(engine, batch, key, columns)
+        for error in (failure, gap):
+            self._outbox.refuse(error)
         self._buffer.latest = engine.latest
         self._buffer.look_closer()
 
-    def _insert_shown(self, engine: Engine, batch: Batch, columns: Mapping[str, Column]) -> None:
+    def _gap(
+        self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]
+    ) -> RefusedRowsError | None:
+        """Rows after so much time that too many ticks would be due; where the clock judges rows, none are."""
+        if self._ahead is not None or not engine.tracks:
+            return None
+        if self._gaps is None or self._gaps.engine is not engine:
+            self._gaps = TickGaps(engine)
+        return self._gaps.judge(batch, key, columns, self.workload)
+
+    def _insert_shown(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> None:
         """Let rows in that nothing is wrong with."""
-        key = self._keys.encode(batch.keys, len(batch))
+        if self.ordered:
+            self._check_order(batch.times, engine.latest)
         times = batch.times
         verdict = engine.judge(times)
         if len(verdict.late):
@@ -354,11 +357,11 @@ class Operator:
             kept[verdict.late] = False
             rest = np.flatnonzero(kept)
             engine.insert(key[rest], times[rest], {n: c.take(rest) for n, c in columns.items()})
-            self._turn_away(HeldRows(batch.take(verdict.late), key[verdict.late]))
+            self._turn_away(KeptRows(batch.take(verdict.late), key[verdict.late]))
         else:
             engine.insert(key, times, columns)
         if len(verdict.waiting):
-            self._waiting.append(HeldRows(batch.take(verdict.waiting), key[verdict.waiting]))
+            self._waiting.append(KeptRows(batch.take(verdict.waiting), key[verdict.waiting]))
         self._rows += len(batch)
 
     def _follow_rows(self) -> None:
@@ -419,15 +422,17 @@ class Operator:
             return
         engine = self._engine
         take_window_failure(engine.plan)  # of a step that was not finished
-        results, sessions = engine.advance(watermark, self._keys)
+        try:
+            results, sessions = engine.advance(watermark, self._keys)
+        except RefusedRowsError:
+            self._gaps = None  # rows that were known may have been left out
+            raise
         if self._waiting:
             self._judge_waiting(sessions)
         self._watermark = watermark
         self._results += len(results)
         self._outbox.add(results)
-        failure = take_window_failure(engine.plan)
-        if failure is not None:
-            self._outbox.refuse(failure)
+        self._outbox.refuse(take_window_failure(engine.plan))
         self._forget_silent_keys()
 
     def _judge_waiting(self, sessions: list[Sessions]) -> None:
@@ -440,7 +445,7 @@ class Operator:
                 self._turn_away(kept.take(np.flatnonzero(~joined)))
         self._waiting = []
 
-    def _turn_away(self, kept: HeldRows) -> None:
+    def _turn_away(self, kept: KeptRows) -> None:
         assert self._engine is not None
         self._late.append(kept)
         self._late_rows += len(kept.key)
@@ -480,3 +485,13 @@ class Operator:
         self.workload = self._buffer.workload = workload
         self._retired = retired
         self._buffer.look_closer()
+
+
+def _without(
+    error: RefusedRowsError | None, batch: Batch, columns: dict[str, Column]
+) -> tuple[Batch, dict[str, Column]]:
+    """Rows and their columns without those that are refused."""
+    if error is None:
+        return batch, columns
+    kept = np.delete(np.arange(len(batch)), error.rows)
+    return batch.pick(kept), {name: column.take(kept) for name, column in columns.items()}

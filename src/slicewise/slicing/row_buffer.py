@@ -19,6 +19,7 @@ from slicewise.amounts import INTEGER, to_instant
 from slicewise.columns import Column, arrow_of
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import Results
+from slicewise.slicing.ahead import AheadLimit
 from slicewise.slicing.input import ROWS, Batch, needs_unit
 from slicewise.times import INFINITY, LARGEST_TIME, largest_time
 from slicewise.workload import Workload
@@ -42,6 +43,8 @@ class RowBuffer:
     next_due
         For ordered streams: the event time of the first row that would end a window, and after how many rows one
         would where rows are counted.
+    ahead
+        How far ahead of the clock a row may be; None where that does not matter.
 
     Attributes
     ----------
@@ -51,10 +54,16 @@ class RowBuffer:
     """
 
     def __init__(
-        self, workload: Workload, ordered: bool, flush: Callable[[], Results], next_due: Callable[[], tuple[int, int]]
+        self,
+        workload: Workload,
+        ordered: bool,
+        flush: Callable[[], Results],
+        next_due: Callable[[], tuple[int, int]],
+        ahead: AheadLimit | None = None,
     ) -> None:
         self.workload = workload
         self.ordered = ordered
+        self.ahead = ahead
         self.flush = flush
         self.next_due = next_due
         self.times: list[Any] = []
@@ -113,6 +122,9 @@ class RowBuffer:
     def _checked(self, time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
         """Take a row that needs a closer look: it may end a window, have a key or a time zone, or be wrong."""
         at = self._time(time)
+        furthest = INFINITY
+        if self.ahead is not None:
+            furthest = self.ahead.check(at, self._type_with(self._zone), lambda: self._named_key(row, key))
         latest = self.times[-1] if self.ordered and self.times else self.latest
         if self.ordered and at < latest:
             raise DataError(
@@ -126,7 +138,8 @@ class RowBuffer:
         # Asked before the row is in, because a closed operator refuses here.
         if self._edge <= -INFINITY:
             due, self._limit = self.next_due()
-            self._edge = min(max(self.latest, at) + self._stride, due, largest_time(self.workload.unit) + 1)
+            last = min(largest_time(self.workload.unit), furthest)
+            self._edge = min(max(self.latest, at) + self._stride, due, last + 1)
         if self.workload.keys:
             self.keys.append(self._key(row, key))
         self.times.append(at)
@@ -147,7 +160,7 @@ class RowBuffer:
         columns = {name: self._column(name, types.get(name)) for name in self.workload.columns}
         times = self._time_column()
         keys = [self._key_column(i, name, types.get(name)) for i, name in enumerate(self.workload.keys)]
-        return Batch(times, self._time_type(), keys, columns, {ROWS: list(self.rows)})
+        return Batch(times, self._type_with(self.zone), keys, columns, {ROWS: list(self.rows)})
 
     def clear(self, latest: int) -> None:
         """Forget the buffered rows, the latest of this event time: they have been taken."""
@@ -161,10 +174,11 @@ class RowBuffer:
             kept.clear()
         self.look_closer()
 
-    def _time_type(self) -> pa.DataType:
-        if self.zone is None:  # integers
+    def _type_with(self, zone: bool | None) -> pa.DataType:
+        """The type of window bounds where times have a zone, or none, or are integers (None)."""
+        if zone is None:
             return pa.int64() if self.workload.unit is None else pa.timestamp("us")
-        return pa.timestamp("us", "UTC" if self.zone else None)
+        return pa.timestamp("us", "UTC" if zone else None)
 
     def _time_column(self) -> np.ndarray:
         earliest = -largest_time(self.workload.unit)
@@ -285,6 +299,9 @@ class RowBuffer:
             return False
         integers = self.workload.unit is not None or pa.types.is_integer(self.time_type)
         return zone is not (None if integers else self.time_type.tz is not None)
+
+    def _named_key(self, row: Mapping[str, Any], key: Any) -> dict[str, Any]:
+        return dict(zip(self.workload.keys, self._key(row, key), strict=True)) if self.workload.keys else {}
 
     def _key(self, row: Mapping[str, Any], key: Any) -> tuple[Any, ...]:
         names = self.workload.keys

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.plan.plan import VALUES
+from slicewise.slicing.accounts import KeptRows
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.held_rows import HeldRows
 from slicewise.slicing.input import Batch
 from slicewise.slicing.operator import Operator
 from slicewise.slicing.time.slices import Slices
@@ -107,7 +107,7 @@ class Shard(Operator):
         """Late rows are counted, and nobody asks for them."""
         self._late = []
 
-    def _turn_away(self, kept: HeldRows) -> None:
+    def _turn_away(self, kept: KeptRows) -> None:
         rows = kept.batch
         if not isinstance(rows, _SlicedRows):
             super()._turn_away(kept)
@@ -128,9 +128,9 @@ def _objects(slices: Slices, rows: Sequence[Tuples]) -> int:
     return sum(len(a) for a in arrays if a.dtype.hasobject)
 
 
-def _of_slices(slices: Slices, index: np.ndarray) -> HeldRows:
+def _of_slices(slices: Slices, index: np.ndarray) -> KeptRows:
     rows = _SlicedRows(slices.first, slices.last, slices.rows)
-    return HeldRows(rows.take(index), slices.key[index])  # type: ignore[arg-type]
+    return KeptRows(rows.take(index), slices.key[index])  # type: ignore[arg-type]
 
 
 def _column(sources: Sequence[Mapping[str, Any]], name: str) -> pa.Array:

@@ -22,10 +22,10 @@ from slicewise.amounts import ROWS
 from slicewise.columns import Column, type_name
 from slicewise.errors import StateError
 from slicewise.plan.plan import Plan
+from slicewise.slicing.accounts import KeptRows
 from slicewise.slicing.adapting import Labels, adapted_state, carried_state
 from slicewise.slicing.answers.answers import Reported, Table
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.held_rows import HeldRows
 from slicewise.slicing.input import Batch, check_time
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.context_aware import ContextAwareQueries, ContextAwareState, carried_track
@@ -165,8 +165,8 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     op._watermark = snapshot["watermark"]
     op._retired = retired
     op._rows, op._results, op._late_rows = snapshot["counters"]
-    op._waiting = [HeldRows(_batch_from_data(b), key) for b, key in snapshot["waiting"]]
-    op._late = [HeldRows(_batch_from_data(b), key) for b, key in snapshot["late"]]
+    op._waiting = [KeptRows(_batch_from_data(b), key) for b, key in snapshot["waiting"]]
+    op._late = [KeptRows(_batch_from_data(b), key) for b, key in snapshot["late"]]
 
 
 def renumbered(state: State, numbers: np.ndarray) -> State:

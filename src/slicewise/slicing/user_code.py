@@ -20,7 +20,6 @@ from slicewise.columns import Column
 from slicewise.errors import DataError, RefusedRowsError, StateError, UserCodeError, UserCodeInWindowError
 from slicewise.plan.plan import Plan
 from slicewise.results import ResultSchema, RowLabel
-from slicewise.slicing.input import Batch
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.discretisers import condition_column
 from slicewise.slicing.time.tuples import Tuples
@@ -29,7 +28,6 @@ from slicewise.windows import Frames, Punctuated
 __all__ = [
     "ShownRows",
     "is_shown",
-    "row_label",
     "show_rows",
     "shown_columns",
     "take_window_failure",
@@ -52,10 +50,6 @@ class ShownRows:
 
     columns: dict[str, Column]
     failures: dict[int, tuple[str, str]]
-
-    def kept(self, rows: int) -> np.ndarray:
-        """The places of the rows that nothing is wrong with, of so many."""
-        return np.delete(np.arange(rows), list(self.failures))
 
     def error(self, label: Callable[[int], RowLabel], *, left_out: bool = True) -> UserCodeError:
         """The error that names the first of the rows on which user code failed."""
@@ -111,12 +105,6 @@ def _marked(
     for row, error in raised.items():
         failures.setdefault(row, (repr(window), f"raised {shown_error(error)}"))
     return Column(mask, pa.bool_())
-
-
-def row_label(batch: Batch, schema: ResultSchema, row: int) -> RowLabel:
-    """Which row it is, of those that have just come."""
-    key = {name: column[row].as_py() for name, column in zip(schema.key_names, batch.keys, strict=True)}
-    return RowLabel(key, int(batch.times[row]), schema.time_type, schema.unit)
 
 
 def is_shown(name: str) -> bool:

@@ -161,7 +161,7 @@ def _furthest(windows: Sequence[Sliding]) -> float:
 
 
 def _last_tick(value: Column, step: float, offset: float, length: float) -> Column:
-    """As :func:`slicewise.slicing.rows.measure_windows.last_tick`, with the same rounding."""
+    """As :func:`slicewise.slicing.rows.slides.last_tick`, with the same rounding."""
 
     def tick(k: Column) -> Column:
         return k * F.lit(float(step)) + F.lit(float(offset)) + F.lit(float(length))

@@ -24,6 +24,7 @@ from slicewise.errors import DataError
 from slicewise.results import Result
 from slicewise.testing import discretise, user_code
 from slicewise.testing.discretise import Found
+from slicewise.testing.refusals import jumps
 from slicewise.testing.rows import ON_ROWS, FailedWindowError, Key, RefusedRowError, Row, column_of, results_of
 
 __all__ = ["ContextQuery", "definition_of", "is_context_aware"]
@@ -191,6 +192,12 @@ class ContextQuery:
                     f"the measure {name!r} must not go backwards; got {value} {word} {other.values[name]} "
                     f"at time {other.time}",
                 )
+        every, other = getattr(self.query.window, "every", None), before or after
+        if every is None or every.measure.column != name or self._define is discretise.units:
+            return
+        if other is not None and jumps(other.values[name], value, every.size):
+            what = f"the measure {name!r} must not jump so far; got {value}, and {other.values[name]} at {other.time}"
+            raise RefusedRowError(row, self.query.name, what)
 
 
 def _in_order(identity: Identity) -> tuple[Any, ...]:

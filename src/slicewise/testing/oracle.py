@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from slicewise.results import Result
 from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
 from slicewise.testing.definitions import is_defined, lifted, order_of
 from slicewise.testing.discretise import check_condition
+from slicewise.testing.refusals import after_gaps, is_ahead, refused
 from slicewise.testing.rows import (
     ANYWHERE,
     ON_ROWS,
@@ -83,6 +84,9 @@ class Oracle:
     ties
         What puts rows of equal event time and equal ``order`` columns in order: ``"arrival"``, as in process, or
         ``"values"``, as on Spark.
+    ahead, clock
+        How far ahead of the clock a row may be, in units of event time, and what gives its microseconds. A row further
+        ahead is refused when it comes. Without them, so is one that would make more than a million ticks due.
 
     Notes
     -----
@@ -117,7 +121,9 @@ class Oracle:
     0 25 insert 0 {'n': 3}
     """
 
-    def __init__(self, workload: Any, *, ties: str = "arrival") -> None:
+    def __init__(
+        self, workload: Any, *, ties: str = "arrival", ahead: int | None = None, clock: Callable[[], int] | None = None
+    ) -> None:
         if ties not in TIES:
             raise QueryError(f"`ties` must be {' or '.join(map(repr, TIES))}; got {ties!r}")
         for query in workload.queries:
@@ -130,6 +136,7 @@ class Oracle:
             computed = [a for q in self._queries for a in q.aggregates.values()]
             self._by_value = frozenset(a for a in computed if picks_by_value(a, workload))
         self._lateness = workload.lateness
+        self._ahead, self._clock, self._unit = ahead, clock, workload.time_measure.unit
         self._watermark: float = -math.inf
         self._closed = False
         self._rows: dict[Key, list[Row]] = {}
@@ -148,21 +155,53 @@ class Oracle:
 
     def process(self, time: int, row: Mapping[str, Any], key: Any = ()) -> None:
         """Take one row. Nothing is reported and nothing is late before the next :meth:`advance`."""
+        self.process_batch([(time, row, key)])
+
+    def process_batch(self, rows: Iterable[tuple[int, Mapping[str, Any], Any]]) -> None:
+        """Take many rows, each ``(time, row, key)``; those that are refused are named when the others are in."""
         if self._closed:
             raise DataError("the oracle is closed, it takes no more rows; make a new one for another stream")
+        new = [self._row(*row) for row in rows]
+        ahead = self._ahead_of_clock(new)
+        new = [row for row in new if row not in ahead and self._is_shown(row)]
+        gaps = self._after_gaps(new)
+        self._epoch += [row for row in new if row not in gaps]
+        if ahead:
+            raise refused(ahead, f"is more than {self._ahead} ahead of the clock")
+        if gaps:
+            raise refused(gaps, "would make too many ticks due")
+
+    def _row(self, time: int, row: Mapping[str, Any], key: Any) -> Row:
         time = whole(time, "an event time")
         ties = tuple(order_of(column_of(row, name, "puts rows of equal time in order")) for name in self._order)
-        taken = Row(time, row, as_key(key), (time, ties, self._arrivals))
+        place = (time, ties, self._arrivals)
         self._arrivals += 1
+        return Row(time, row, as_key(key), place)
+
+    def _ahead_of_clock(self, new: list[Row]) -> set[Row]:
+        if self._ahead is None:
+            return set()
+        assert self._clock is not None
+        ahead, now = self._ahead, self._clock()
+        return {row for row in new if is_ahead(row.time, ahead, lambda: now, self._unit)}
+
+    def _after_gaps(self, new: list[Row]) -> set[Row]:
+        wrong: set[Row] = set()
+        for key in {row.key for row in new} if self._ahead is None else ():
+            known = [row for row in [*self._rows.get(key, []), *self._epoch] if row.key == key]
+            wrong |= after_gaps(self._queries, known, [row for row in new if row.key == key], self._counts)
+        return wrong
+
+    def _is_shown(self, row: Row) -> bool:
+        """Whether no function of the user's that looks at single rows raises on this one; if so, it is named later."""
         try:
-            self._show(taken)
+            self._show(row)
         except RefusedRowError as error:
             self._refused.append(error)
-        else:
-            self._epoch.append(taken)
+            return False
+        return True
 
     def _show(self, row: Row) -> None:
-        """Refuse a row on which a function of the user's raises that says something of single rows."""
         for query in self._queries:
             for aggregate in query.aggregates.values():
                 try:
@@ -175,10 +214,10 @@ class Oracle:
                     raise RefusedRowError(row, query.name, what, ANYWHERE) from error
             check_condition(query, row)
 
-    def process_batch(self, rows: Iterable[tuple[int, Mapping[str, Any], Any]]) -> None:
-        """Take many rows, each ``(time, row, key)``."""
-        for time, row, key in rows:
-            self.process(time, row, key)
+    def _counts(self, i: int, row: Row) -> bool:
+        """Whether a row counts in a context-aware query, or will when it is judged."""
+        judged_at = self._watermark if row.judged_at is None else row.judged_at
+        return i in self._contexts and row.time >= judged_at - self._lateness and self._contexts[i].has_window(row)
 
     def advance(self, watermark: int) -> list[Result]:
         """Judge the rows since the last call by the old watermark, then move it and report.

@@ -10,7 +10,7 @@ The order of rows before the horizon is final: a row that comes later than that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, Parts, take_parts
-from slicewise.bad_rows import MEASURE
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import expand_ranges, sorted_unique
@@ -49,9 +48,10 @@ from slicewise.slicing.rows.discretisers import (
 )
 from slicewise.slicing.rows.handover import Handover
 from slicewise.slicing.rows.ledgers import Ledger, entries_of
-from slicewise.slicing.rows.monotonic import fits_column, fitting, misfits
+from slicewise.slicing.rows.monotonic import Misfit, fits_column, fitting, misfits
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.rows.shared_cuts import ARRIVAL, LAST, SLOT, WEIGHT, Ranges, SharedCuts
+from slicewise.slicing.rows.slides import MeasureLimit, limit_of
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
@@ -105,6 +105,11 @@ class ContextAwareQueries:
         mine[ARRIVAL] = Column(arrival, pa.int64())
         mine[SLOT] = Column(np.full(len(arrival), -1), pa.int64())
         return Tuples.new(key, times, mine)
+
+    @property
+    def pending(self) -> Sequence[Tuples]:
+        """The rows that came since the last step."""
+        return self._pending
 
     def insert(self, rows: Tuples, arrived: int) -> None:
         """Let rows in, of so many that arrived."""
@@ -292,18 +297,27 @@ class ContextAwareQueries:
 
     def _refuse_misfits(self, rows: Tuples) -> None:
         """Leave rows that go back on a measure out of the windows on it, and say so."""
-        found = []
+        found: list[tuple[Misfit, str]] = []
         for measures in dict.fromkeys(d.measures for d in self.discretisers if d.measures):
-            wrong = misfits(rows, measures)
+            wrong = misfits(rows, measures, self._limits(measures))
+            # Those of one reason; the others come up when the step is taken again.
+            wrong = [m for m in wrong if m.reason == (found[0][0] if found else wrong[0]).reason]
             if wrong:
                 self._mark_misfits(fits_column(measures), rows.columns[ARRIVAL].values[[m.row for m in wrong]])
-                on = " and ".join(map(repr, measures))
-                found += [(m.row, f"{m.what}; the row was left out of the windows on {on}") for m in wrong]
+                found += [(m, " and ".join(map(repr, measures))) for m in wrong]
         if found:
-            error = RefusedRowsError(found[0][1], [row for row, _ in found], reason=MEASURE)
-            if len(found) > 1:
-                error.add_note(f"{len(found) - 1} more rows were left out")
+            first, on = found[0]
+            places = dict.fromkeys(m.row for m, _ in found)
+            error = RefusedRowsError(f"{first.what}; the row was left out of the windows on {on}", places, first.reason)
+            if len(places) > 1:
+                error.add_note(f"{len(places) - 1} more rows were left out")
             raise error
+
+    def _limits(self, measures: tuple[str, ...]) -> dict[str, MeasureLimit]:
+        """What the windows on some measures ask of each."""
+        some = [d for d in self.discretisers if d.measures == measures]
+        windows, slides = [w for d in some for w in d.windows], [d.slide for d in some]
+        return {name: limit_of(name, windows, slides) for name in measures}
 
     def _mark_misfits(self, name: str, arrivals: np.ndarray) -> None:
         def marked(rows: Tuples) -> Tuples:
@@ -331,8 +345,8 @@ class ContextAwareQueries:
         """Compare what is true with what was said: new windows, windows of other rows, and windows that are no more."""
         if not len(before) and (found.decided < step.horizon).all():
             # Nothing was said that could change, and nothing is said now that could.
-            insert, never = np.full(len(found), INSERT), np.zeros(len(found), np.int64)
-            return Ledger.empty(), self._blocks(number, found, never, insert, pieces, keys) if len(found) else []
+            return Ledger.empty(), self._inserts(number, found, pieces, keys)
+        several, found = found.divided()
         now = entries_of(found, pieces)
         if not self.discretisers[number].distinct:
             now = replace(now, nth=ordinals(found.family, found.key, found.start, found.end))
@@ -346,10 +360,15 @@ class ContextAwareQueries:
         gone[at[known]] = False
         shown = np.flatnonzero(changed)
         change = np.where(known, UPDATE, INSERT)[shown]
-        blocks = self._retractions(number, before.take(gone), keys)
+        blocks = self._retractions(number, before.take(gone), keys) + self._inserts(number, several, pieces, keys)
         if len(shown):
             blocks += self._blocks(number, found.take(shown), now.revision[shown], change, pieces, keys)
         return now, blocks
+
+    def _inserts(self, number: int, found: WindowRanges, pieces: SharedCuts, keys: KeyTable) -> list[Block]:
+        """Windows that are new."""
+        insert, never = np.full(len(found), INSERT), np.zeros(len(found), np.int64)
+        return self._blocks(number, found, never, insert, pieces, keys) if len(found) else []
 
     def _blocks(
         self,
@@ -376,7 +395,8 @@ class ContextAwareQueries:
                 values = tuple(a.take(np.searchsorted(sorted_unique(row), row)) for a in values)
                 mine, heads = found.take(row), (change[row], revision[row])
             times = (pieces.time[mine.low], pieces.time[mine.high - 1]) if by_position else None
-            blocks.append(Block(keys.decode(mine.key), query, mine.start, mine.end, *heads, values, times))
+            bounds = mine.start, mine.end
+            blocks.append(Block(keys.decode(mine.key), query, *bounds, *heads, values, times, mine.repeats))
         return blocks
 
     def _retractions(self, number: int, gone: Ledger, keys: KeyTable) -> list[Block]:

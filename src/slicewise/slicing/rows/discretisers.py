@@ -8,15 +8,16 @@ still change and those that undecided windows need, and answers for all keys at 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from slicewise.amounts import Amount
 from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges, segment_lengths, segment_starts
-from slicewise.results import OPEN_END
+from slicewise.results import OPEN_END, Repeats
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.times import INFINITY
 from slicewise.windows import Frames, Punctuated, Sliding, Window
@@ -94,6 +95,9 @@ class WindowRanges:
         The event time of the row that decided the window: once the horizon has passed it, the window is final.
     rows
         The rows that count, if not all do.
+    repeats
+        At how many ticks each is due, if at more than its own ``end``. Only windows that were never reported and that
+        nothing can change any more are due at several.
     """
 
     family: np.ndarray
@@ -104,6 +108,7 @@ class WindowRanges:
     end: np.ndarray
     decided: np.ndarray
     rows: np.ndarray | None = None
+    repeats: Repeats | None = None
 
     def __len__(self) -> int:
         return len(self.family)
@@ -111,7 +116,15 @@ class WindowRanges:
     def take(self, index: np.ndarray) -> WindowRanges:
         """The windows at ``index``."""
         names = ("family", "key", "low", "high", "start", "end", "decided")
-        return WindowRanges(*[getattr(self, n)[index] for n in names], self.rows)  # type: ignore[call-arg]
+        repeats = None if self.repeats is None else self.repeats.take(index)
+        return WindowRanges(*[getattr(self, n)[index] for n in names], self.rows, repeats)  # type: ignore[call-arg]
+
+    def divided(self) -> tuple[WindowRanges, WindowRanges]:
+        """The windows that are due at many ticks, and the others."""
+        if self.repeats is None:
+            return self.take(NO_ROWS), self
+        several = self.repeats.count > 1
+        return self.take(np.flatnonzero(several)), replace(self.take(np.flatnonzero(~several)), repeats=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +149,15 @@ class Discretiser:
         No two windows of a key have the same bounds.
     measures
         The columns by which windows are measured; rows without them, or that go back on one, do not count.
+    slide
+        What lies between two ticks at which windows are reported, whether rows have come or not; None where only rows
+        bring windows about.
     """
 
     by_position = False
     distinct = False
     measures: tuple[str, ...] = ()
+    slide: Amount | None = None
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = tuple(windows)

@@ -11,11 +11,11 @@ from slicewise.kernels import enumerate_ranges
 from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Discretiser, Retained, Step, WindowRanges
 from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.rows.slides import last_tick
 from slicewise.slicing.rows.ticks import (
     TickState,
     found_at,
     is_by_position,
-    last_tick,
     next_tick,
     tick_memory,
     ticks_of,
@@ -43,7 +43,7 @@ class UnitWindows(Discretiser):
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         counted = MeasuredRows(view, self.measures)
         pieces = [self._find(f, w, counted) for f, w in enumerate(self.windows) if isinstance(w, Sliding)]
-        every = WindowRanges(*[np.concatenate(c) for c in zip(*pieces, strict=True)], counted.rows)  # type: ignore[call-arg]
+        every = WindowRanges(*[np.concatenate(c) for c in zip(*pieces, strict=True)], counted.rows)  # type: ignore[call-arg, arg-type]
         undecided = every.low[every.decided >= step.horizon]
         if counted.rows is not None:
             undecided = counted.rows[undecided]
@@ -83,6 +83,7 @@ class MultiMeasureWindows(Discretiser):
         self.length, self.every = window.length, window.every
         self.measures = measures_of(window)
         self.by_position = is_by_position(window.every)
+        self.slide = None if window.every.measure == ROWS else window.every
 
     def find_on(
         self, view: OrderedRows, step: Step, memory: tuple[np.ndarray, np.ndarray] | None

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from slicewise.bad_rows import GAP, MEASURE
 from slicewise.columns import Column
 from slicewise.kernels import KeyTimeIndex
+from slicewise.slicing.rows import slides
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.rows.slides import MeasureLimit, last_tick
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.windows import Window
 
@@ -47,13 +50,14 @@ def fitting(columns: Mapping[str, Column], measures: Sequence[str]) -> Column:
 
 @dataclass(frozen=True)
 class Misfit:
-    """A row that goes back on a measure, or has a measure that is no number: its place, and what is wrong with it."""
+    """A row that goes back on a measure, has one that is no number, or is too far on: its place, and what is wrong."""
 
     row: int
     what: str
+    reason: str = MEASURE
 
 
-def misfits(rows: Tuples, measures: Sequence[str]) -> list[Misfit]:
+def misfits(rows: Tuples, measures: Sequence[str], limits: Mapping[str, MeasureLimit]) -> list[Misfit]:
     """The new rows that do not fit: each must lie between the last row that does and the next that did before.
 
     Rows that were there before fit. Of two new rows that contradict each other the later one is left out::
@@ -64,50 +68,75 @@ def misfits(rows: Tuples, measures: Sequence[str]) -> list[Misfit]:
     found: list[Misfit] = []
     fits = rows.columns[fits_column(measures)].values > 0
     for name in measures:
-        value = reading(rows.columns[name])
-        if value.dtype.kind == "f":
-            for row in np.flatnonzero(fits & ~np.isfinite(value)).tolist():
-                fits[row] = False
-                what = f"the measure {name!r} must be a finite number; got {value[row]} at time {rows.time[row]}"
-                found.append(Misfit(row, what))
+        limit = limits[name]
+        wrong = _numberless(rows, name, fits, limit)
+        fits[[m.row for m in wrong]] = False
+        found += wrong
         places = np.flatnonzero(fits)
-        key, here = rows.key[places], value[places]
-        back = (key[1:] == key[:-1]) & (here[1:] < here[:-1])
-        if back.any():
-            wrong = _going_back(rows, name, places[np.isin(key, key[1:][back])])
+        key, here = rows.key[places], reading(rows.columns[name])[places]
+        number = None if limit.slide is None else last_tick(here, limit.slide)
+        apart = here[1:] < here[:-1]
+        if number is not None:
+            apart |= number[1:] - number[:-1] > slides.MOST_TICKS
+        apart &= key[1:] == key[:-1]
+        if apart.any():
+            some = np.flatnonzero(np.isin(key, key[1:][apart]))
+            wrong = _out_of_place(rows, name, places[some], None if number is None else number[some], limit)
             fits[[m.row for m in wrong]] = False
             found += wrong
     return found
 
 
-def _going_back(rows: Tuples, name: str, places: np.ndarray) -> list[Misfit]:
-    """One row after the other; for the keys in which something is wrong."""
+def _numberless(rows: Tuples, name: str, fits: np.ndarray, limit: MeasureLimit) -> list[Misfit]:
+    """Rows whose measure is no number, or so far from 0 that slides have none."""
+    value = reading(rows.columns[name])
+    reach = limit.reach(value)
+    if value.dtype.kind != "f" and not np.isfinite(reach):
+        return []
+    found = []
+    for row in np.flatnonzero(fits & ~(np.isfinite(value) & (value >= -reach) & (value <= reach))).tolist():
+        finite = "" if not np.isfinite(value[row]) else f", at most {reach:g} from 0, where slides have numbers"
+        what = f"the measure {name!r} must be a finite number{finite}; got {value[row]} at time {rows.time[row]}"
+        found.append(Misfit(row, what))
+    return found
+
+
+def _out_of_place(
+    rows: Tuples, name: str, places: np.ndarray, number: np.ndarray | None, limit: MeasureLimit
+) -> list[Misfit]:
+    """One row after the other; for the keys in which something is wrong. ``number`` is that of the last tick."""
     value, fresh, key = reading(rows.columns[name]), rows.fresh, rows.key
     following = np.full(len(places), -1)  # the next row of the key that was there before
     after = -1
     for i in range(len(places) - 1, -1, -1):
-        if after >= 0 and key[after] != key[places[i]]:
+        if after >= 0 and key[places[after]] != key[places[i]]:
             after = -1
         if not fresh[places[i]]:
-            after = int(places[i])
+            after = i
         following[i] = after
     found, last = [], -1
-    for at, after in zip(places.tolist(), following.tolist(), strict=True):
-        if last >= 0 and key[last] != key[at]:
+    for i, (at, after) in enumerate(zip(places.tolist(), following.tolist(), strict=True)):
+        if last >= 0 and key[places[last]] != key[at]:
             last = -1
         if fresh[at]:
-            wrong = ("after", last) if last >= 0 and value[last] > value[at] else None
-            if wrong is None and after >= 0 and value[after] < value[at]:
-                wrong = ("before", after)
+            wrong = None
+            if last >= 0 and value[places[last]] > value[at]:
+                wrong = ("not go backwards", "after", last, MEASURE)
+            elif after >= 0 and value[places[after]] < value[at]:
+                wrong = ("not go backwards", "before", after, MEASURE)
+            elif number is not None:
+                other, word = (last, "after") if last >= 0 else (after, "before")
+                if other >= 0 and abs(int(number[other]) - int(number[i])) > slides.MOST_TICKS:
+                    wrong = (f"not jump over more than {slides.MOST_TICKS} ticks of {limit.slide}", word, other, GAP)
             if wrong is not None:
-                word, other = wrong
+                must, word, other, reason = wrong
                 what = (
-                    f"the measure {name!r} must not go backwards; got {value[at]} at time {rows.time[at]}, {word} "
-                    f"{value[other]} at time {rows.time[other]}"
+                    f"the measure {name!r} must {must}; got {value[at]} at time {rows.time[at]}, {word} "
+                    f"{value[places[other]]} at time {rows.time[places[other]]}"
                 )
-                found.append(Misfit(at, what))
+                found.append(Misfit(at, what, reason))
                 continue
-        last = at
+        last = i
     return found
 
 

@@ -1,19 +1,36 @@
-"""Ticks: the moments at which windows with a slide of their own are reported, by rows, event time or a measure."""
+"""Ticks: the moments at which windows with a slide of their own are reported, by rows, event time or a measure.
+
+Where rows are far apart, all ticks between two of them report the same rows. They are counted and not made here: a day
+without rows and a tick every second are one entry, from which results are made as they are read.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from slicewise.amounts import ROWS, Amount
 from slicewise.kernels import enumerate_ranges
+from slicewise.results import Repeats
 from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Step, WindowRanges
 from slicewise.slicing.rows.monotonic import MeasuredRows
+from slicewise.slicing.rows.slides import last_tick
 from slicewise.times import INFINITY
 
-__all__ = ["TickState", "Ticks", "found_at", "is_by_position", "last_tick", "next_tick", "tick_memory", "ticks_of"]
+#: As many ticks are looked up one by one: fewer than that are not worth being counted.
+FEW_TICKS = 10_000
+
+__all__ = [
+    "TickState",
+    "Ticks",
+    "found_at",
+    "is_by_position",
+    "last_tick",
+    "next_tick",
+    "tick_memory",
+    "ticks_of",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +51,47 @@ class TickState:
 
 @dataclass(frozen=True, eq=False)
 class Ticks:
-    """Moments at which windows are reported: the key, how many rows come before, the bound, and what decided it."""
+    """Moments at which windows are reported: the key, how many rows come before, the bound, and what decided it.
+
+    With ``repeats`` an entry is the first of several ticks, all after the same rows; see :class:`WindowRanges`.
+    """
 
     segment: np.ndarray
     high: np.ndarray
     at: np.ndarray
     decided: np.ndarray
+    repeats: Repeats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """Ticks from one number to another, both included, that follow the same rows: the key, and how many rows."""
+
+    segment: np.ndarray
+    high: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+    def joined(self, other: _Runs) -> _Runs:
+        names = self.__dataclass_fields__
+        return _Runs(*(np.concatenate([getattr(self, n), getattr(other, n)]) for n in names))
+
+    def between(self, low: int, high: int) -> _Runs:
+        """Those of the ticks that lie in a range, both ends included."""
+        return _Runs(self.segment, self.high, np.maximum(self.first, low), np.minimum(self.last, high))
+
+    def single(self) -> _Runs:
+        """Each tick by itself."""
+        which, number = enumerate_ranges(self.first, self.last)
+        return _Runs(self.segment[which], self.high[which], number, number)
+
+    def some(self) -> _Runs:
+        """Without those in which there is no tick."""
+        kept = np.flatnonzero(self.first <= self.last)
+        return _Runs(self.segment[kept], self.high[kept], self.first[kept], self.last[kept])
+
+    def repeats(self, size: int | float) -> Repeats:
+        return Repeats(self.first, self.last - self.first + 1, size)
 
 
 def ticks_of(every: Amount, counted: MeasuredRows, seen: TickState, step: Step) -> tuple[Ticks, np.ndarray]:
@@ -75,10 +127,36 @@ def _at_times(every: int, counted: MeasuredRows, last_seen: np.ndarray, step: St
     last = np.minimum(tick_after(counted.time[ends - 1]), step.watermark // every)
     known = np.where(last_seen > -INFINITY, np.minimum(tick_after(last_seen) * every, step.before), -INFINITY)
     first = np.maximum(tick_after(counted.time[starts]), tick_after(known))
-    which, number = enumerate_ranges(first, last)
-    tick = number * every
-    segment = some[which]
-    return Ticks(segment, counted.index.locate(counted.view.keys[segment], tick), tick, tick - 1)
+    if int(np.maximum(last - first + 1, 0).sum()) <= FEW_TICKS:
+        which, number = enumerate_ranges(first, last)
+        tick = number * every
+        segment = some[which]
+        return Ticks(segment, counted.index.locate(counted.view.keys[segment], tick), tick, tick - 1)
+    runs = _between_rows(every, counted, some, first, last)
+    # Ticks up to the old watermark may be known, and those after the new horizon may change: both are compared one by
+    # one with what was reported.
+    passed, final = step.passed // every, step.horizon // every
+    apart = runs.between(-INFINITY, passed).single().joined(runs.between(max(passed, final) + 1, INFINITY).single())
+    runs = runs.between(passed + 1, final).some().joined(apart)
+    tick = runs.first * every
+    return Ticks(runs.segment, runs.high, tick, tick - 1, runs.repeats(every))
+
+
+def _between_rows(every: int, counted: MeasuredRows, some: np.ndarray, first: np.ndarray, last: np.ndarray) -> _Runs:
+    """The ticks from one number to another of each of some keys, put together where they follow the same row."""
+    before = counted.time // every  # the last tick at or before each row
+    following = np.append(before[1:], 0)
+    following[counted.ends[some] - 1] = INFINITY
+    first_of, last_of = np.zeros(len(counted.starts), np.int64), np.full(len(counted.starts), -1)
+    first_of[some], last_of[some] = first, last
+    segment = counted.segment
+    runs = _Runs(
+        segment,
+        np.arange(1, len(before) + 1),
+        np.maximum(before + 1, first_of[segment]),
+        np.minimum(following, last_of[segment]),
+    )
+    return runs.some()
 
 
 def _on_measure(every: Amount, counted: MeasuredRows, step: Step) -> Ticks:
@@ -88,15 +166,22 @@ def _on_measure(every: Amount, counted: MeasuredRows, step: Step) -> Ticks:
     behind = (counted.time >= step.before) & (counted.time <= step.watermark)
     behind[counted.starts[counted.starts < counted.ends]] = False
     row = np.flatnonzero(behind)
-    which, k = enumerate_ranges(last_tick(measure[row - 1], size) + 1, last_tick(measure[row], size))
-    high = row[which]
-    segment, decided = counted.segment[high], counted.time[high]
+    runs = _Runs(counted.segment[row], row, last_tick(measure[row - 1], size) + 1, last_tick(measure[row], size))
+    if int(np.maximum(runs.last - runs.first + 1, 0).sum()) <= FEW_TICKS:
+        runs = runs.single()
+    else:
+        decided = counted.time[runs.high]
+        several = (decided > step.passed) & (decided < step.horizon)
+        apart = _Runs(runs.segment, runs.high, runs.first, np.where(several, runs.first - 1, runs.last)).single()
+        runs = _Runs(runs.segment, runs.high, runs.first, np.where(several, runs.last, runs.first - 1)).some()
+        runs = runs.joined(apart)
+    decided = counted.time[runs.high]
     if step.watermark >= INFINITY:
         some = np.flatnonzero(counted.starts < counted.ends)
-        segment, high = np.append(segment, some), np.append(high, counted.ends[some])
-        k = np.append(k, last_tick(measure[counted.ends[some] - 1], size) + 1)
+        number = last_tick(measure[counted.ends[some] - 1], size) + 1
+        runs = runs.joined(_Runs(some, counted.ends[some], number, number))
         decided = np.append(decided, np.full(len(some), INFINITY))
-    return Ticks(segment, high, k * size, decided)
+    return Ticks(runs.segment, runs.high, runs.first * size, decided, runs.repeats(size))
 
 
 def next_tick(every: Amount, came: Arrivals, watermark: int) -> tuple[int, int]:
@@ -122,26 +207,6 @@ def tick_memory(counted: MeasuredRows, seen: TickState, base: np.ndarray, step: 
     return final, last
 
 
-def last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) -> np.ndarray:
-    """The number k of the last tick ``k * step + offset + length`` at or before each value.
-
-    On floats these sums are rounded, and as rounded they are the bounds.
-
-    >>> last_tick(np.array([0.29, 0.3, 0.6]), 0.1)      # 3 * 0.1 is a little more than 0.3, and 6 * 0.1 than 0.6
-    array([2, 2, 5])
-    """
-
-    def tick(k: np.ndarray) -> np.ndarray:
-        return k * step + offset + length
-
-    k = np.floor((value - offset - length) / step).astype(np.int64)
-    while len(beyond := np.flatnonzero(tick(k) > value)):  # division is rounded: the guess may be beside the truth
-        k[beyond] -= 1
-    while len(short := np.flatnonzero(tick(k + 1) <= value)):
-        k[short] += 1
-    return k
-
-
 def found_at(every: Amount, counted: MeasuredRows, base: np.ndarray, ticks: Ticks, low: np.ndarray) -> WindowRanges:
     """The windows at some ticks that are not empty, with bounds in the measure of the ticks."""
     some = np.flatnonzero(low < ticks.high)
@@ -161,6 +226,7 @@ def found_at(every: Amount, counted: MeasuredRows, base: np.ndarray, ticks: Tick
         ticks.at[some],
         ticks.decided[some],
         counted.rows,
+        None if ticks.repeats is None else ticks.repeats.take(some),
     )
 
 

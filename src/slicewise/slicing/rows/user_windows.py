@@ -16,6 +16,7 @@ import numpy as np
 
 from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.multi import Multi
+from slicewise.amounts import ROWS
 from slicewise.errors import UserCodeError
 from slicewise.results import OPEN_END, RowLabel
 from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Discretiser, Remembered, Retained, Step, WindowRanges
@@ -245,6 +246,7 @@ class PolicyWindows(Discretiser):
         self.window = window
         self.measures = measures_of(window)
         self.by_position = is_by_position(window.every)
+        self.slide = None if window.every.measure == ROWS else window.every
         #: Without anything to watch, there is something to keep a tree of all the same.
         self.watched = Multi(**dict(window.watch)) if window.watch else Multi(rows=Count())
         self.evict = window.evict if window.watch else lambda total, oldest: window.evict({}, {})

@@ -1,0 +1,162 @@
+"""Gaps: rows so long after the one before them that very many ticks would be due at once.
+
+"The last ten rows, every second" has a tick for every second between two rows of a key. A single row with a wrong time,
+ten years ahead, would make 315 million of them due. Such a row is refused before it is let in, and so moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from slicewise.bad_rows import GAP
+from slicewise.columns import Column
+from slicewise.errors import RefusedRowsError
+from slicewise.kernels import order_by
+from slicewise.slicing.engine import Engine
+from slicewise.slicing.input import Batch
+from slicewise.slicing.rows import slides
+from slicewise.slicing.rows.context_aware import ContextAwareQueries
+from slicewise.slicing.rows.discretisers import NO_ROWS, Discretiser
+from slicewise.slicing.rows.monotonic import fits_column
+from slicewise.times import INFINITY
+from slicewise.workload import Workload
+
+__all__ = ["Gap", "TickGaps"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A row that is refused, by its place in the batch: how many ticks would be due, and since which event time."""
+
+    row: int
+    ticks: int
+    since: int
+    window: str
+
+
+class TickGaps:
+    """Judges the rows of one engine before they are let in.
+
+    A new row is refused if more than a million ticks of its key lie between it and the row before it, in event-time
+    order; where no row comes before it, between it and the next row that was there already. Rows of one batch are
+    judged in event-time order.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._known = [_KnownRows(track, d) for track in engine.tracks for d in track.discretisers if _ticks_by_time(d)]
+
+    def judge(
+        self, batch: Batch, key: np.ndarray, columns: Mapping[str, Column], workload: Workload
+    ) -> RefusedRowsError | None:
+        """What is wrong with rows of a batch; None if they can be let in, and from then on they are known."""
+        found: dict[int, Gap] = {}
+        for known in self._known:
+            found |= {gap.row: gap for gap in known.gaps(key, batch.times, columns, self.engine.horizon)}
+        kept = np.ones(len(batch), bool)
+        kept[list(found)] = False
+        for known in self._known:
+            known.add(key, batch.times, kept)
+        if not found:
+            return None
+        rows = sorted(found)
+        gap = found[rows[0]]
+        label = batch.label(gap.row, workload)
+        return RefusedRowsError(
+            f"{label}: {gap.ticks} ticks of {gap.window} would be due because of it, since the record of time "
+            f"{label.shown(gap.since)}, and no record may bring more than {slides.MOST_TICKS}; "
+            f"{label.left_out(len(rows) - 1)}. Leave such records out, take a longer `every`, or have them judged by "
+            "the clock, with `ahead`",
+            rows,
+            reason=GAP,
+        )
+
+
+def _ticks_by_time(discretiser: Discretiser) -> bool:
+    return discretiser.slide is not None and discretiser.slide.measure.is_event_time
+
+
+class _KnownRows:
+    """The rows that count in the windows of one discretiser that ticks by event time."""
+
+    def __init__(self, track: ContextAwareQueries, discretiser: Discretiser) -> None:
+        assert discretiser.slide is not None
+        self.track, self.discretiser = track, discretiser
+        self.every = int(discretiser.slide.size)
+        self._reach = slides.MOST_TICKS * self.every
+        #: The latest event time of each key; most batches need no closer look than at this.
+        self._latest = NO_ROWS
+        self._update(*self._rows())
+
+    def gaps(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> list[Gap]:
+        """The rows of a batch that come after too large a gap."""
+        counted = times >= max(horizon, self.track.state.since)
+        for name in self.discretiser.measures:
+            counted &= columns[name].mask
+        places = np.flatnonzero(counted)
+        self._new = places
+        if not len(places) or not self._is_suspect(key[places], times[places]):
+            return []
+        return self._gaps(key[places], times[places], places)
+
+    def add(self, key: np.ndarray, times: np.ndarray, kept: np.ndarray) -> None:
+        """Note that the rows that were last asked for are let in, as far as they are kept."""
+        places = self._new[kept[self._new]]
+        self._update(key[places], times[places])
+
+    def _update(self, key: np.ndarray, times: np.ndarray) -> None:
+        size = int(key.max(initial=-1)) + 1
+        if size > len(self._latest):
+            self._latest = np.append(self._latest, np.full(size - len(self._latest), -INFINITY))
+        np.maximum.at(self._latest, key, times)
+
+    def _is_suspect(self, key: np.ndarray, times: np.ndarray) -> bool:
+        """Whether a row is so far from the latest one of its key, or from others of a new key, that it may be wrong."""
+        latest = np.append(self._latest, -INFINITY)[np.minimum(key, len(self._latest))]
+        new = latest == -INFINITY
+        far = np.abs(times - latest) > self._reach
+        return bool((far & ~new).any()) or int(np.ptp(times[new])) > self._reach if new.any() else bool(far.any())
+
+    def _rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Key and event time of the rows that count."""
+        keys, times = [NO_ROWS], [NO_ROWS]
+        for rows in (self.track.state.rows, *self.track.pending):
+            fits = np.ones(len(rows), bool)
+            if self.discretiser.measures:
+                fits = rows.columns[fits_column(self.discretiser.measures)].values > 0
+            keys.append(rows.key[fits])
+            times.append(rows.time[fits])
+        return np.concatenate(keys), np.concatenate(times)
+
+    def _gaps(self, key: np.ndarray, times: np.ndarray, places: np.ndarray) -> list[Gap]:
+        known_key, known_times = self._rows()
+        near = np.isin(known_key, key)
+        known = int(near.sum())
+        key, times = np.concatenate([known_key[near], key]), np.concatenate([known_times[near], times])
+        order = order_by(key, times)
+        order = np.arange(len(key)) if order is None else order
+        key, times = key[order], times[order]
+        place = np.concatenate([np.full(known, -1), places])[order]
+        tick = times // self.every
+        apart = (key[1:] == key[:-1]) & (tick[1:] - tick[:-1] > slides.MOST_TICKS)
+        found = []
+        for number in np.unique(key[1:][apart]).tolist():
+            some = slice(*np.searchsorted(key, [number, number + 1]).tolist())
+            found += self._walk(times[some].tolist(), tick[some].tolist(), place[some].tolist())
+        return found
+
+    def _walk(self, times: list[int], ticks: list[int], places: list[int]) -> list[Gap]:
+        """The rows of one key in order; those that were there already have no place."""
+        found = []
+        following = next((i for i, place in enumerate(places) if place < 0), None)
+        last: int | None = None
+        for i, place in enumerate(places):
+            other = last if last is not None else following
+            if place >= 0 and other is not None and abs(ticks[i] - ticks[other]) > slides.MOST_TICKS:
+                found.append(Gap(place, abs(ticks[i] - ticks[other]), times[other], repr(self.discretiser.windows[0])))
+            else:
+                last = i
+        return found
