@@ -26,6 +26,7 @@ from slicewise.slicing.accounts import KeptRows
 from slicewise.slicing.adapting import Labels, adapted_state, carried_state
 from slicewise.slicing.answers.answers import Reported, Table
 from slicewise.slicing.engine import Engine, State
+from slicewise.slicing.held_results import results_from_data, results_to_data
 from slicewise.slicing.input import Batch, check_time
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.context_aware import ContextAwareQueries, ContextAwareState, carried_track
@@ -119,6 +120,7 @@ def take(op: Operator) -> dict[str, Any]:
         "tracks": [_track_to_data(*both) for both in zip(op._engine.tracks, state.tracks, strict=True)],
         "waiting": [(_batch_to_data(k.batch), k.key) for k in op._waiting],
         "late": [(_batch_to_data(k.batch), k.key) for k in op._late],
+        "held": results_to_data(op._outbox.results),
     }
 
 
@@ -167,6 +169,7 @@ def restore(op: Operator, snapshot: Mapping[str, Any]) -> None:
     op._rows, op._results, op._late_rows = snapshot["counters"]
     op._waiting = [KeptRows(_batch_from_data(b), key) for b, key in snapshot["waiting"]]
     op._late = [KeptRows(_batch_from_data(b), key) for b, key in snapshot["late"]]
+    op._outbox.add(results_from_data(snapshot.get("held")))
 
 
 def renumbered(state: State, numbers: np.ndarray) -> State:
