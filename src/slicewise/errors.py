@@ -42,13 +42,17 @@ class DataError(SlicewiseError, ValueError):
 class RefusedRowsError(DataError):
     """Rows that are left out because something is wrong with them; the others stay, and the next call goes on.
 
-    ``rows`` are their places among the rows that were looked at, ``reason`` is one of :mod:`slicewise.bad_rows`.
+    ``rows`` are their places among the rows that were looked at, ``reason`` is one of :mod:`slicewise.bad_rows`. Where
+    they were found out in a step, ``records`` are the rows themselves, as they were kept, and ``ago`` how many rows ago
+    each came: 1 for the last of all.
     """
 
     def __init__(self, message: str, rows: Iterable[int], reason: str = USER_CODE) -> None:
         super().__init__(message)
         self.rows = list(rows)
         self.reason = reason
+        self.records: Any = None
+        self.ago: Any = None
 
 
 class UserCodeError(RefusedRowsError):

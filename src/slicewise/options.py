@@ -20,16 +20,17 @@ STREAMS, BATCHES = "streams", "batches"
 
 @dataclass(frozen=True)
 class Option:
-    """One option: ``words`` are all it may be, none for a duration; ``only`` says where it makes sense."""
+    """One option: ``words`` are all it may be, none for a duration; ``only`` says where it makes sense, ``why`` why."""
 
     name: str
     default: str | None
     words: tuple[str, ...] = ()
     only: str | None = None
+    why: str = ""
 
 
-def _option(default: str | None, *words: str, only: str | None = None) -> Any:
-    return dataclasses.field(default=default, metadata={"words": words, "only": only})
+def _option(default: str | None, *words: str, only: str | None = None, why: str = "") -> Any:
+    return dataclasses.field(default=default, metadata={"words": words, "only": only, "why": why})
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class RunOptions:
     emit: str = _option("complete", "complete", "changes", only=STREAMS)
     idle: str | None = _option(None, only=STREAMS)
     bad: str | None = _option(None, "fail")
+    ahead: str | None = _option(None, only=STREAMS, why=" and has no clock that a second run would share")
     shuffle: str = _option("slices", "slices", "rows", only=BATCHES)
 
     @classmethod
@@ -71,4 +73,6 @@ class RunOptions:
         here, there = ("stream", BATCHES) if stream else ("batch", STREAMS)
         for option in self.all():
             if option.name in given and option.only == there:
-                raise QueryError(f"`{option.name}` is for {there}, and this DataFrame is a {here}; leave it out")
+                raise QueryError(
+                    f"`{option.name}` is for {there}, and this DataFrame is a {here}{option.why}; leave it out"
+                )

@@ -219,6 +219,7 @@ class Workload:
         emit: str = RunOptions.emit,
         idle: str | None = RunOptions.idle,
         bad: str | None = RunOptions.bad,
+        ahead: str | None = RunOptions.ahead,
         shuffle: str = RunOptions.shuffle,
     ) -> DataFrame:
         """The results over a Spark DataFrame: batch in, batch out; streaming in, streaming out.
@@ -226,22 +227,27 @@ class Workload:
         Parameters
         ----------
         late
-            ``"collect"`` gives back, among the results, the rows that count in no window: late ones, and those whose
-            event time is null. Their ``change`` is ``"late"``, and the column ``late`` holds the row as it came.
+            ``"collect"`` gives back, among the results, the rows that count in no window: late ones, and bad ones.
+            Their ``change`` is ``"late"``, the column ``late`` holds the row as it came, and ``reason`` says why.
         emit
             When a stream reports a window: ``"complete"``, or also at every micro-batch that changed it: ``"changes"``.
         idle
             How long a stream must be silent for its watermark to follow the clock, such as ``"30 seconds"``; by
             default it waits for rows.
         bad
-            ``"fail"`` stops at a row without a usable event time, and shows it.
+            ``"fail"`` stops at a bad row, and shows it: one without a usable event time, one too far ahead, one that
+            user code fails on. By default bad rows are left out and, on a stream, counted.
+        ahead
+            How far ahead of the clock a row of a stream may be, such as ``"1 hour"``. One that is further ahead is a
+            bad row, and does not move the watermark. The clock is that of the micro-batch, so that one that is
+            repeated judges the same.
         shuffle
             What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
             keys that slices are about as many as rows, and slower where few keys have most of the rows.
         """
         from slicewise.spark.running import run
 
-        return run(self, df, RunOptions(late=late, emit=emit, idle=idle, bad=bad, shuffle=shuffle))
+        return run(self, df, RunOptions(late=late, emit=emit, idle=idle, bad=bad, ahead=ahead, shuffle=shuffle))
 
     def operator(
         self,

@@ -25,14 +25,14 @@ from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, plan_for
 from slicewise.results import CHANGES, Result
 from slicewise.slicing.input import bounds_type
-from slicewise.spark.output import LATE, LATE_CHANGE
+from slicewise.spark.output import LATE, LATE_CHANGE, REASON
 from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.streaming import processor
 from slicewise.spark.streaming.decoded import DecodedShards
-from slicewise.spark.streaming.packs import ROW, SHARD, Packer
+from slicewise.spark.streaming.packs import NOW, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import HEAD, ShardProcessor
 from slicewise.spark.streaming.reports import report_type
-from slicewise.spark.streaming.stream import _can_slice, _job
+from slicewise.spark.streaming.stream import _ahead, _can_slice, _job
 from slicewise.spark.types import arrow_type
 from slicewise.times import INFINITY
 from tests.slicing.running import TYPES
@@ -176,10 +176,14 @@ class FakeStream:
             slices=_can_slice(plan) and late is None,
             keys=len(workload.keys),
             bad=bad,
+            ahead=_ahead(options.get("ahead"), source),
+            unit=workload.time_measure.unit,
         )
         self.workers = workers or Workers()
         self.handles = handles or {shard: FakeHandle() for shard in self.shards}
         self.late: list[dict] = []
+        #: Why each of those rows was given back.
+        self.reasons: list[str] = []
         self.told: list[SimpleNamespace] = []
         self.now = 1_000_000
 
@@ -216,7 +220,7 @@ class FakeStream:
 
     def _run(self, calls: Mapping[int, Any]) -> list[Result]:
         found: list[Result] = []
-        late: list[dict] = []
+        late: list[tuple[dict, str]] = []
         reports = []
         try:
             for shard, call in calls.items():
@@ -233,7 +237,8 @@ class FakeStream:
             raise
         for handle in self.handles.values():
             handle.commit()
-        self.late += late
+        self.late += [row for row, _ in late]
+        self.reasons += [reason for _, reason in late]
         self.told += [SimpleNamespace(**report.told) for report in reports if report.told is not None]
         return found
 
@@ -257,11 +262,13 @@ class FakeStream:
         columns[SHARD] = pa.array(homes, pa.int32())
         if self.row_type is not None:
             columns[ROW] = pa.array(list(rows), self.row_type)
+        if self.packer.ahead is not None:
+            columns[NOW] = pa.array([1000 * self.now] * len(rows), pa.int64())
         return pa.RecordBatch.from_pydict(columns)
 
     # What came out
 
-    def _results(self, report: Row, late: list[dict]) -> list[Result]:
+    def _results(self, report: Row, late: list[tuple[dict, str]]) -> list[Result]:
         # As Spark does it: what Python returned becomes an Arrow array of the type that was promised.
         sent = pa.array([report.asDict(True)], arrow_type(report_type(self.job.output), "report"))
         columns = dict(zip(self.job.output.arrow().names, sent.field("results").flatten(), strict=True))
@@ -269,8 +276,9 @@ class FakeStream:
         found = []
         for row in table.to_pylist():
             if row["change"] == LATE_CHANGE:
-                late.append(row[LATE])
+                late.append((row[LATE], row[REASON]))
             else:
+                assert row.get(REASON) is None
                 found.append(self._result(row))
         return found
 

@@ -88,6 +88,7 @@ class Operator:
         self._late: list[KeptRows] = []
         self._closed = False
         self._ahead = None if ahead is None else AheadLimit(workload, ahead, clock)
+        self._judges_gaps = ahead is None
         self._gaps: TickGaps | None = None
         self._buffer = RowBuffer(workload, ordered, self._emptied, self._next_due, self._ahead)
         # The buffer's own function, so that a row costs a single call.
@@ -340,7 +341,7 @@ class Operator:
         self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]
     ) -> RefusedRowsError | None:
         """Rows after so much time that too many ticks would be due; where the clock judges rows, none are."""
-        if self._ahead is not None or not engine.tracks:
+        if not self._judges_gaps or not engine.tracks:
             return None
         if self._gaps is None or self._gaps.engine is not engine:
             self._gaps = TickGaps(engine)

@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slicewise.columns import Column
+from slicewise.errors import DataError, RefusedRowsError
 from slicewise.plan.plan import VALUES
+from slicewise.results import Results
 from slicewise.slicing.accounts import KeptRows
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch
+from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.operator import Operator
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
@@ -24,10 +28,37 @@ from slicewise.times import INFINITY
 from slicewise.windows import Session
 from slicewise.workload import Workload
 
-__all__ = ["Shard"]
+__all__ = ["BadRows", "Shard", "column_of"]
 
 #: What a Python value takes that an array or a table of keys refers to.
 _OBJECT_BYTES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class BadRows:
+    """Rows that were refused for one reason, and what is wrong with the first of them.
+
+    ``source`` holds the columns of those that came in this micro-batch, as they came. Of rows that came earlier only
+    what the workload reads is known: ``records`` are those, with the numbers of their keys.
+    """
+
+    reason: str
+    message: str
+    source: Mapping[str, Any] | None
+    records: Tuples | None = None
+
+    def __len__(self) -> int:
+        if self.records is not None:
+            return len(self.records)
+        return len(next(iter(self.source.values()))) if self.source else 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Arrival:
+    """Rows that came since the last step, and which of them were let in."""
+
+    batch: Batch
+    kept: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +74,32 @@ class _SlicedRows:
 
 
 class Shard(Operator):
-    """An operator whose types are known from the start, and that takes rows or slices."""
+    """An operator whose types are known from the start, and that takes rows or slices.
 
-    def __init__(self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
+    Rows that an operator would refuse are left out and kept to be given back. ``gaps`` says whether rows after too many
+    ticks are refused; where rows were judged by the clock before they came, they are not.
+    """
+
+    def __init__(
+        self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType, *, gaps: bool = True
+    ) -> None:
         # Micro-batches and partitions say nothing about the order of rows.
         super().__init__(workload, types=types, ties=VALUES)
+        self._judges_gaps = gaps
         self._bind(dict(self._types), time_type)
+        self._bad: list[BadRows] = []
+        self._arrivals: list[_Arrival] = []
 
     @property
     def engine(self) -> Engine:
         """The engine, which is always there."""
         assert self._engine is not None
         return self._engine
+
+    @property
+    def keys(self) -> KeyTable:
+        """The numbers of keys."""
+        return self._keys
 
     @property
     def watermark(self) -> int:
@@ -101,7 +146,61 @@ class Shard(Operator):
         sources = [k.batch.source for k in kept if isinstance(k.batch, Batch)]
         if not sources:
             return None
-        return _column(sources, column), [_column(sources, key) for key in keys]
+        return column_of(sources, column), [column_of(sources, key) for key in keys]
+
+    def bad_rows(self) -> list[BadRows]:
+        """The rows that were refused since this was last asked."""
+        bad, self._bad = self._bad, []
+        return bad
+
+    def _let_in(self, batch: Batch) -> DataError | None:
+        # One row never stops a stream: those that cannot be let in are left out, and the others are tried again.
+        while len(batch):
+            try:
+                error = super()._let_in(batch)
+            except RefusedRowsError as raised:
+                self._note(raised, batch)
+                batch = batch.pick(np.delete(np.arange(len(batch)), raised.rows))
+                continue
+            if isinstance(error, RefusedRowsError):
+                self._note(error, batch)
+                return None
+            return error
+        return None
+
+    def _insert(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> None:
+        if engine.tracks:
+            kept = np.delete(np.arange(len(batch)), engine.judge(batch.times).late)
+            self._arrivals.append(_Arrival(batch, kept))
+        super()._insert(engine, batch, key, columns)
+
+    def _step(self, watermark: int) -> Results:
+        # The same for rows that are found out when they are put in order: the step is taken again without them.
+        while True:
+            try:
+                results = super()._step(watermark)
+                self._arrivals = []
+                return results
+            except RefusedRowsError as error:
+                self._note_records(error)
+
+    def _note(self, error: RefusedRowsError, batch: Batch) -> None:
+        self._bad.append(BadRows(error.reason, str(error), batch.take(np.array(error.rows, np.int64)).source))
+
+    def _note_records(self, error: RefusedRowsError) -> None:
+        """Rows that a step refused: as they came, if that was since the last step."""
+        if error.records is None:
+            raise error
+        ago, rest = error.ago, np.arange(len(error.records))
+        for arrival in reversed(self._arrivals):
+            at = len(arrival.kept) - ago
+            here = (at >= 0) & (at < len(arrival.kept))
+            if here.any():
+                came = arrival.batch.take(arrival.kept[at[here]])
+                self._bad.append(BadRows(error.reason, str(error), came.source))
+            ago, rest = (ago - len(arrival.kept))[~here], rest[~here]
+        if len(rest):
+            self._bad.append(BadRows(error.reason, str(error), None, error.records.take(rest)))
 
     def drop_late_rows(self) -> None:
         """Late rows are counted, and nobody asks for them."""
@@ -133,7 +232,8 @@ def _of_slices(slices: Slices, index: np.ndarray) -> KeptRows:
     return KeptRows(rows.take(index), slices.key[index])  # type: ignore[arg-type]
 
 
-def _column(sources: Sequence[Mapping[str, Any]], name: str) -> pa.Array:
+def column_of(sources: Sequence[Mapping[str, Any]], name: str) -> pa.Array:
+    """One column of rows as they came, of several batches."""
     return pa.chunked_array([c for s in sources for c in _chunks(s[name])]).combine_chunks()
 
 

@@ -22,13 +22,14 @@ from slicewise.results import CHANGES, OPEN_END, Block, ResultSchema, value_colu
 from slicewise.spark.source import key_name
 from slicewise.spark.types import spark_type
 
-__all__ = ["LATE", "Output", "check_known_types", "columns_of_queries", "describe", "instant", "micros"]
+__all__ = ["LATE", "REASON", "Output", "check_known_types", "columns_of_queries", "describe", "instant", "micros"]
 
 SPAN = T.StructType([T.StructField("start", T.DoubleType()), T.StructField("end", T.DoubleType())])
 
 
-#: The column that holds late rows; also what ``change`` says of them, and the number by which Python says it.
-LATE = "late"
+#: The column that holds rows that are given back; also what ``change`` says of them, and the number by which Python
+#: says it. Beside it stands why they are.
+LATE, REASON = "late", "reason"
 LATE_CHANGE = len(CHANGES)
 
 DAY = 86_400_000_000
@@ -68,7 +69,7 @@ class Output:
     marks
         Whether results may be corrected: in batch every row is new, and nobody has to say so.
     late
-        The type of input rows, where late ones are given back among the results.
+        The type of input rows, where late and bad ones are given back among the results.
     """
 
     schema: ResultSchema
@@ -84,7 +85,7 @@ class Output:
         spans = [("span_start", pa.float64()), ("span_end", pa.float64())] if self.spans else []
         marks = [("change", pa.int8()), ("revision", pa.int32())] if self.marks else []
         values = [(f"v{i}", type_) for i, type_ in enumerate(said.column_types.values())]
-        late = [(LATE, self.late)] if self.late is not None else []
+        late = [(LATE, self.late), (REASON, pa.string())] if self.late is not None else []
         return pa.schema([*keys, *bounds, *spans, *marks, *values, *late])
 
     def spark(self) -> T.StructType:
@@ -104,13 +105,13 @@ class Output:
             arrays += [pa.array(block.change.astype(np.int8)), pa.array(block.revision.astype(np.int32))]
         arrays += [value_column(block, said, name, type_) for name, type_ in said.column_types.items()]
         if self.late is not None:
-            arrays.append(pa.nulls(len(block), self.late))
+            arrays += [pa.nulls(len(block), self.late), pa.nulls(len(block), pa.string())]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def late_batch(self, rows: pa.Array, keys: Sequence[pa.Array]) -> pa.RecordBatch:
-        """Late rows as a record batch among the results."""
+    def returned(self, rows: pa.Array, keys: Sequence[pa.Array], reasons: pa.Array) -> pa.RecordBatch:
+        """Rows that are given back, late or bad, as a record batch among the results."""
         found = {key_name(i): key for i, key in enumerate(keys)}
-        found |= {"change": pa.array(np.full(len(rows), LATE_CHANGE, np.int8)), LATE: rows}
+        found |= {"change": pa.array(np.full(len(rows), LATE_CHANGE, np.int8)), LATE: rows, REASON: reasons}
         schema = self.arrow()
         arrays = [_as(found[f.name], f.type) if f.name in found else pa.nulls(len(rows), f.type) for f in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -129,7 +130,7 @@ class Output:
             (_chosen([*CHANGES, LATE], "change") if self.marks else F.lit("insert")).alias("change"),
             (F.col("revision") if self.marks else F.lit(0)).alias("revision"),
             *(F.col(f"v{i}").alias(name) for i, name in enumerate(self.schema.column_types)),
-            *([F.col(LATE)] if self.late is not None else []),
+            *([F.col(LATE), F.col(REASON)] if self.late is not None else []),
         )
 
     def _window(self) -> Expression:

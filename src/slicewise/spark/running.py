@@ -8,11 +8,12 @@ import warnings
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from slicewise.bad_rows import NO_TIME
 from slicewise.errors import DataError, QueryError
 from slicewise.options import RunOptions
 from slicewise.plan.plan import check_runnable
 from slicewise.spark.batch import run_batch
-from slicewise.spark.output import LATE
+from slicewise.spark.output import LATE, REASON
 from slicewise.spark.session import check_streaming, check_workers, share_py_files
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.stream import run_stream
@@ -73,10 +74,11 @@ def _without_time(source: Source) -> DataFrame:
     rows = source.frame.where(source.event_time.isNull())
     whole = F.struct(*(column(name) for name in source.frame.columns)).alias(LATE)
     keys = [column(name) for name in source.workload.keys]
-    return rows.select(*keys, F.lit(LATE).alias("change"), whole)
+    return rows.select(*keys, F.lit(LATE).alias("change"), whole, F.lit(NO_TIME).alias(REASON))
 
 
 def _check_free(workload: Workload) -> None:
     taken = [*workload.keys, *(name for q in workload.queries for name in q.aggregates)]
-    if LATE in taken:
-        raise DataError(f"with late='collect' the results have a column {LATE!r}; give yours another name")
+    for name in (LATE, REASON):
+        if name in taken:
+            raise DataError(f"with late='collect' the results have a column {name!r}; give yours another name")

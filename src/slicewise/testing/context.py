@@ -163,6 +163,7 @@ class ContextQuery:
         rows = sorted((row for row in [*kept, *new] if self.has_window(row)), key=lambda row: row.place)
         old = set(kept)
         for name in self._measures:
+            self._check_jumps(rows, old, name)
             last: Row | None = None
             for i, row in enumerate(rows):
                 if row not in old:
@@ -182,6 +183,14 @@ class ContextQuery:
         if value is not None and not number:
             raise RefusedRowError(row, self.query.name, f"the measure {name!r} must be a finite number; got {value!r}")
 
+    def _check_jumps(self, rows: list[Row], old: set[Row], name: str) -> None:
+        every = getattr(self.query.window, "every", None)
+        if every is None or every.measure.column != name or self._define is discretise.units:
+            return
+        for row in jumps(rows, old, lambda row: row.values[name], every.size):
+            what = f"the measure {name!r} must not jump over so many ticks; got {row.values[name]}"
+            raise RefusedRowError(row, self.query.name, what)
+
     def _check_between(self, row: Row, before: Row | None, after: Row | None, name: str) -> None:
         value = row.values[name]
         for other, word, wrong in ((before, "after", operator.gt), (after, "before", operator.lt)):
@@ -192,12 +201,6 @@ class ContextQuery:
                     f"the measure {name!r} must not go backwards; got {value} {word} {other.values[name]} "
                     f"at time {other.time}",
                 )
-        every, other = getattr(self.query.window, "every", None), before or after
-        if every is None or every.measure.column != name or self._define is discretise.units:
-            return
-        if other is not None and jumps(other.values[name], value, every.size):
-            what = f"the measure {name!r} must not jump so far; got {value}, and {other.values[name]} at {other.time}"
-            raise RefusedRowError(row, self.query.name, what)
 
 
 def _in_order(identity: Identity) -> tuple[Any, ...]:

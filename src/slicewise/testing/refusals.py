@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from slicewise.amounts import UNITS
@@ -21,32 +21,39 @@ def is_ahead(time: int, ahead: int, clock: Callable[[], int], unit: str) -> bool
     return time - ahead > clock() * UNITS[unit] // UNITS["microseconds"]
 
 
-def jumps(first: Any, last: Any, step: Any) -> bool:
-    """Whether there are too many ticks after one value that are not after the other."""
-    return abs(tick_after(first, step) - tick_after(last, step)) > MOST_TICKS
+def jumps(rows: Sequence[Row], old: Collection[Row], value: Callable[[Row], Any], step: Any) -> list[Row]:
+    """Which new rows of a key, all in order, lie too many ticks of a measure away from the row that they follow.
+
+    Rows in front of all old ones are looked at from there backwards; without old ones the first row is one.
+    """
+    start = next((i for i, row in enumerate(rows) if row in old), 0)
+    wrong = []
+    for way, sign in ((rows[start:], 1), (rows[start::-1], -1)):
+        last = None
+        for row in way:
+            far = (
+                last is not None and sign * (tick_after(value(row), step) - tick_after(value(last), step)) > MOST_TICKS
+            )
+            if far and row not in old:
+                wrong.append(row)
+            else:
+                last = row
+    return wrong
 
 
 def after_gaps(
     queries: Iterable[Any], known: Sequence[Row], new: Sequence[Row], counts: Callable[..., bool]
 ) -> set[Row]:
-    """Which new rows of one key come too many ticks of event time after the row before them.
+    """Which new rows of one key lie too many ticks of event time away from their neighbours.
 
-    Where none comes before, too many ticks before the first one that was known. ``counts(i, row)`` says whether a row
-    counts in the i-th query.
+    ``counts(i, row)`` says whether a row counts in the i-th query.
     """
     wrong: set[Row] = set()
     for i, query in enumerate(queries):
         every = getattr(query.window, "every", None)
-        if every is None or not every.measure.is_event_time or not _ticks(query.window):
-            continue
-        old = sorted((row for row in known if counts(i, row)), key=lambda row: row.time)
-        last = None
-        for row in sorted((row for row in [*old, *new] if counts(i, row)), key=lambda row: row.time):
-            other = last or (old[0] if old else None)
-            if row not in old and other is not None and jumps(other.time, row.time, every.size):
-                wrong.add(row)
-            else:
-                last = row
+        if every is not None and every.measure.is_event_time and _ticks(query.window):
+            counted = sorted((row for row in [*known, *new] if counts(i, row)), key=lambda row: row.time)
+            wrong |= set(jumps(counted, set(known), lambda row: row.time, every.size))
     return wrong
 
 

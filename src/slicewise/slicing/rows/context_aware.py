@@ -133,7 +133,7 @@ class ContextAwareQueries:
             return self._advance(step, rows, came, keys, edges)
         except RefusedRowsError as error:
             self._leave_out(rows.columns[ARRIVAL].values[error.rows])
-            raise with_key(error, rows, keys, self.plan.schema) from error.__cause__
+            raise self._with_records(with_key(error, rows, keys, self.plan.schema), rows) from error.__cause__
 
     def _advance(
         self, step: Step, rows: Tuples, came: np.ndarray | None, keys: KeyTable, edges: Edges | None
@@ -311,7 +311,12 @@ class ContextAwareQueries:
             error = RefusedRowsError(f"{first.what}; the row was left out of the windows on {on}", places, first.reason)
             if len(places) > 1:
                 error.add_note(f"{len(places) - 1} more rows were left out")
-            raise error
+            raise self._with_records(error, rows)
+
+    def _with_records(self, error: RefusedRowsError, rows: Tuples) -> RefusedRowsError:
+        error.records = rows.take(np.array(error.rows, np.int64))
+        error.ago = self._arrived - error.records.columns[ARRIVAL].values
+        return error
 
     def _limits(self, measures: tuple[str, ...]) -> dict[str, MeasureLimit]:
         """What the windows on some measures ask of each."""

@@ -41,8 +41,8 @@ class TickGaps:
     """Judges the rows of one engine before they are let in.
 
     A new row is refused if more than a million ticks of its key lie between it and the row before it, in event-time
-    order; where no row comes before it, between it and the next row that was there already. Rows of one batch are
-    judged in event-time order.
+    order; if it comes before all rows that were there, between it and the row behind it. Rows of one batch are judged
+    together.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -144,19 +144,9 @@ class _KnownRows:
         apart = (key[1:] == key[:-1]) & (tick[1:] - tick[:-1] > slides.MOST_TICKS)
         found = []
         for number in np.unique(key[1:][apart]).tolist():
-            some = slice(*np.searchsorted(key, [number, number + 1]).tolist())
-            found += self._walk(times[some].tolist(), tick[some].tolist(), place[some].tolist())
-        return found
-
-    def _walk(self, times: list[int], ticks: list[int], places: list[int]) -> list[Gap]:
-        """The rows of one key in order; those that were there already have no place."""
-        found = []
-        following = next((i for i, place in enumerate(places) if place < 0), None)
-        last: int | None = None
-        for i, place in enumerate(places):
-            other = last if last is not None else following
-            if place >= 0 and other is not None and abs(ticks[i] - ticks[other]) > slides.MOST_TICKS:
-                found.append(Gap(place, abs(ticks[i] - ticks[other]), times[other], repr(self.discretiser.windows[0])))
-            else:
-                last = i
+            low, high = np.searchsorted(key, [number, number + 1]).tolist()
+            ticks = tick[low:high].tolist()
+            for i, other in slides.over_gaps(ticks, (place[low:high] < 0).tolist()).items():
+                window = repr(self.discretiser.windows[0])
+                found.append(Gap(int(place[low + i]), abs(ticks[i] - ticks[other]), int(times[low + other]), window))
         return found

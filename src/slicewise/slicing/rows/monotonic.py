@@ -74,14 +74,16 @@ def misfits(rows: Tuples, measures: Sequence[str], limits: Mapping[str, MeasureL
         found += wrong
         places = np.flatnonzero(fits)
         key, here = rows.key[places], reading(rows.columns[name])[places]
-        number = None if limit.slide is None else last_tick(here, limit.slide)
+        ticks = None if limit.slide is None else last_tick(here, limit.slide)
         apart = here[1:] < here[:-1]
-        if number is not None:
-            apart |= number[1:] - number[:-1] > slides.MOST_TICKS
+        if ticks is not None:
+            apart |= ticks[1:] - ticks[:-1] > slides.MOST_TICKS
         apart &= key[1:] == key[:-1]
-        if apart.any():
-            some = np.flatnonzero(np.isin(key, key[1:][apart]))
-            wrong = _out_of_place(rows, name, places[some], None if number is None else number[some], limit)
+        for number_of_key in np.unique(key[1:][apart]).tolist():
+            some = slice(*np.searchsorted(key, [number_of_key, number_of_key + 1]).tolist())
+            wrong = [] if ticks is None else _jumping(rows, name, places[some], ticks[some], limit)
+            gone = {m.row for m in wrong}
+            wrong += _going_back(rows, name, [place for place in places[some].tolist() if place not in gone])
             fits[[m.row for m in wrong]] = False
             found += wrong
     return found
@@ -101,43 +103,41 @@ def _numberless(rows: Tuples, name: str, fits: np.ndarray, limit: MeasureLimit) 
     return found
 
 
-def _out_of_place(
-    rows: Tuples, name: str, places: np.ndarray, number: np.ndarray | None, limit: MeasureLimit
-) -> list[Misfit]:
-    """One row after the other; for the keys in which something is wrong. ``number`` is that of the last tick."""
-    value, fresh, key = reading(rows.columns[name]), rows.fresh, rows.key
-    following = np.full(len(places), -1)  # the next row of the key that was there before
-    after = -1
-    for i in range(len(places) - 1, -1, -1):
-        if after >= 0 and key[places[after]] != key[places[i]]:
-            after = -1
-        if not fresh[places[i]]:
-            after = i
-        following[i] = after
+def _jumping(rows: Tuples, name: str, places: np.ndarray, ticks: np.ndarray, limit: MeasureLimit) -> list[Misfit]:
+    """The rows of a key that jump over too many ticks."""
+    known = (~rows.fresh[places]).tolist()
+    return [
+        _misfit(
+            rows, name, f"not jump over more than {slides.MOST_TICKS} ticks of {limit.slide}", places[i], places[j], GAP
+        )
+        for i, j in slides.over_gaps(ticks.tolist(), known).items()
+    ]
+
+
+def _going_back(rows: Tuples, name: str, places: list[int]) -> list[Misfit]:
+    """The rows of a key that go back; one row after the other."""
+    value, fresh = reading(rows.columns[name]), rows.fresh
+    following = [-1] * len(places)  # the next row that was there before
+    for i in range(len(places) - 2, -1, -1):
+        following[i] = following[i + 1] if fresh[places[i + 1]] else places[i + 1]
     found, last = [], -1
-    for i, (at, after) in enumerate(zip(places.tolist(), following.tolist(), strict=True)):
-        if last >= 0 and key[places[last]] != key[at]:
-            last = -1
-        if fresh[at]:
-            wrong = None
-            if last >= 0 and value[places[last]] > value[at]:
-                wrong = ("not go backwards", "after", last, MEASURE)
-            elif after >= 0 and value[places[after]] < value[at]:
-                wrong = ("not go backwards", "before", after, MEASURE)
-            elif number is not None:
-                other, word = (last, "after") if last >= 0 else (after, "before")
-                if other >= 0 and abs(int(number[other]) - int(number[i])) > slides.MOST_TICKS:
-                    wrong = (f"not jump over more than {slides.MOST_TICKS} ticks of {limit.slide}", word, other, GAP)
-            if wrong is not None:
-                must, word, other, reason = wrong
-                what = (
-                    f"the measure {name!r} must {must}; got {value[at]} at time {rows.time[at]}, {word} "
-                    f"{value[places[other]]} at time {rows.time[places[other]]}"
-                )
-                found.append(Misfit(at, what, reason))
-                continue
-        last = i
+    for at, after in zip(places, following, strict=True):
+        if fresh[at] and last >= 0 and value[last] > value[at]:
+            found.append(_misfit(rows, name, "not go backwards", at, last, MEASURE))
+        elif fresh[at] and after >= 0 and value[after] < value[at]:
+            found.append(_misfit(rows, name, "not go backwards", at, after, MEASURE))
+        else:
+            last = at
     return found
+
+
+def _misfit(rows: Tuples, name: str, must: str, row: int, other: int, reason: str) -> Misfit:
+    value = reading(rows.columns[name])
+    what = (
+        f"the measure {name!r} must {must}; got {value[row]} at time {rows.time[row]}, "
+        f"{'after' if other < row else 'before'} {value[other]} at time {rows.time[other]}"
+    )
+    return Misfit(int(row), what, reason)
 
 
 class MeasuredRows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from slicewise.amounts import Amount
 from slicewise.times import LARGEST_TIME
 from slicewise.windows import Window
 
-__all__ = ["MOST_TICKS", "MeasureLimit", "last_tick", "limit_of"]
+__all__ = ["MOST_TICKS", "MeasureLimit", "last_tick", "limit_of", "over_gaps"]
 
 #: A row that would make more ticks of its key due than this is refused.
 MOST_TICKS = 1_000_000
@@ -58,6 +58,31 @@ def limit_of(measure: str, windows: Iterable[Window], slides: Iterable[Amount | 
             furthest = min(furthest, float(LARGEST_NUMBER * sizes["every"] - abs(offset) - sizes.get("length", 0)))
     ticking = [s.size for s in slides if s is not None and s.measure.column == measure]
     return MeasureLimit(furthest, exact, min(ticking, default=None))
+
+
+def over_gaps(ticks: Sequence[int], known: Sequence[bool]) -> dict[int, int]:
+    """The rows of one key that lie too many ticks away from their neighbours, each with the neighbour.
+
+    ``ticks`` are the numbers of the last ticks before rows in order, of which some were known before, or none: then the
+    first is taken for known. From the first known row on each new one is compared with the one before it that stays,
+    and in front of it with the one behind it::
+
+        ticks  -9M  -1M   0    5  9M  10          0 was known: -1M stays; -9M, which lies 8M before -1M, does not;
+               new  new known new new new         neither does 9M, and 10 lies 5 after 5
+
+    >>> over_gaps([-9_000_000, -1_000_000, 0, 5, 9_000_000], [False, False, True, False, False])
+    {0: 1, 4: 3}
+    """
+    first = next((i for i, was in enumerate(known) if was), 0)
+    found: dict[int, int] = {}
+    for way in (range(first + 1, len(ticks)), range(first - 1, -1, -1)):
+        last = first
+        for i in way:
+            if not known[i] and (ticks[i] - ticks[last]) * way.step > MOST_TICKS:
+                found[i] = last
+            else:
+                last = i
+    return dict(sorted(found.items()))
 
 
 def last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) -> np.ndarray:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from slicewise.amounts import format_instant
+from slicewise.bad_rows import BAD
 from slicewise.errors import StateError
 from slicewise.spark.session import local_session
 from slicewise.spark.streaming.processor import CHUNKS_STATE, HEAD
@@ -28,6 +30,8 @@ class Inspection:
         How many there are, in all shards together; ``bytes`` are those of the chunks, before RocksDB packs them.
     rows, results, late
         How many rows came, results went, and rows came too late, since the stream was first started.
+    bad
+        How many rows were bad since then, by reason.
     watermark
         Where it stands, as the event time's own number; None before the first row.
     oldest
@@ -58,12 +62,14 @@ class Inspection:
     since: dict[str, int]
     timestamps: bool
     unit: str = "microseconds"
+    bad: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [
             f"{self.shards} shards, {self.keys} keys, {self.slices} slices, {self.tuples} stored rows, "
             f"{self.bytes} bytes",
             f"{self.rows} rows came, {self.late} of them late; {self.results} results went",
+            *([f"bad rows: {', '.join(f'{n} {reason}' for reason, n in self.bad.items())}"] if self.bad else []),
             f"watermark {self._instant(self.watermark)}, oldest row held {self._instant(self.oldest, 'none')}",
             *(f"read up to {offset}" for offset in self.offsets),
             "queries",
@@ -131,5 +137,14 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
         since=since,
         timestamps=first["timestamps"],
         unit=first.get("unit", "microseconds"),
+        bad=_bad(heads),
         **total,
     )
+
+
+def _bad(heads: list[dict[str, Any]]) -> dict[str, int]:
+    """Bad rows by reason; heads of before they were counted say nothing of them."""
+    found: Counter[str] = Counter()
+    for head in heads:
+        found.update(head.get("bad", {}))
+    return {reason: found[reason] for reason in (*BAD, *sorted(found.keys() - set(BAD))) if found[reason]}

@@ -7,6 +7,7 @@ all partitions, all shards agree on the watermark.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -17,6 +18,8 @@ from pyspark import TaskContext
 from pyspark.sql import types as T
 
 from slicewise import plain
+from slicewise.amounts import Amount, Measure, format_instant, from_micros
+from slicewise.bad_rows import AHEAD, NO_TIME
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.plan.plan import Plan
@@ -30,10 +33,13 @@ from slicewise.spark.composing import number_keys, tables_of
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.types import arrow_type
 
-__all__ = ["PACK", "ROW", "SHARD", "Packer", "from_ipc", "read_rows", "read_slices"]
+__all__ = ["NOW", "PACK", "REASON", "ROW", "SHARD", "Packer", "from_ipc", "read_rows", "read_slices"]
 
-#: The columns of rows on their way to a pack: the shard of the row's key, and the row as it came.
-SHARD, ROW = "shard", "row"
+#: The columns of rows on their way to a pack: the shard of the row's key, the row as it came, and the micro-batch's own
+#: time in microseconds, where rows may be too far ahead of it.
+SHARD, ROW, NOW = "shard", "row", "now"
+#: Why a row is bad, where bad rows are sent back.
+REASON = "reason"
 #: A pack. ``latest`` is the latest event time of the whole partition, ``rows`` how many rows are in this pack.
 PACK = T.StructType(
     [
@@ -55,14 +61,20 @@ class _Load:
     """What one shard gets."""
 
     rows: int = 0
-    bad: int = 0
+    bad: Counter[str] = field(default_factory=Counter)
     sliced: list[dict[str, Any]] = field(default_factory=list)
     tables: list[pa.Table] = field(default_factory=list)
-    late: list[pa.Table] = field(default_factory=list)
+    returned: list[pa.Table] = field(default_factory=list)
 
     def content(self, trust: Collection[type]) -> bytes:
-        found = {"slices": self.sliced, "rows": _many(self.tables), "late": _many(self.late)}
-        return plain.dump(found, trust)
+        tables = {"rows": _many(self.tables), "returned": _many(self.returned)}
+        return plain.dump({"slices": self.sliced, "bad": dict(self.bad), **tables}, trust)
+
+    def refuse(self, rows: pa.Table, reason: str) -> None:
+        """Count bad rows, and send them back if they came whole."""
+        self.bad[reason] += rows.num_rows
+        if ROW in rows.column_names:
+            self.returned.append(rows.append_column(REASON, pa.array([reason] * rows.num_rows, pa.string())))
 
 
 @dataclass(frozen=True)
@@ -80,8 +92,11 @@ class Packer:
     keys
         How many key columns there are.
     bad
-        ``"fail"`` stops at a row without an event time; otherwise such rows are counted, and sent back where late rows
-        are collected.
+        ``"fail"`` stops at a bad row; otherwise such rows are counted, and sent back where late rows are collected.
+    ahead
+        How far ahead of the micro-batch's own time a row may be, in the unit of event time; None for any distance.
+    unit
+        What event times count.
     """
 
     make_plan: Callable[[], Plan]
@@ -90,6 +105,8 @@ class Packer:
     slices: bool
     keys: int
     bad: str | None
+    ahead: int | None = None
+    unit: str = "microseconds"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         loads = [_Load() for _ in self.shards]
@@ -117,28 +134,37 @@ class Packer:
             pa.array([partition] * n, pa.int32()),
             pa.array([latest] * n, pa.int64()),
             pa.array([load.rows for load in loads], pa.int64()),
-            pa.array([load.bad for load in loads], pa.int64()),
+            pa.array([load.bad.total() for load in loads], pa.int64()),
             pa.array([load.content(self.trust) for load in loads], pa.binary()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
     def _without_bad(self, table: pa.Table, loads: list[_Load]) -> pa.Table:
-        """The rows that have an event time; the others are counted, or shown, or sent back."""
+        """The rows that have an event time that may be; the others are counted, or shown, or sent back."""
         times = table.column(TIME)
-        if not times.null_count:
+        if times.null_count:
+            what = "has no event time that a window could hold"
+            table = self._without(table, times.is_null().to_numpy(), NO_TIME, what, loads)
+        if self.ahead is None or not table.num_rows:
             return table
-        missing = times.is_null()
-        rows = table.filter(missing)
+        now = table.column(NOW)[0].as_py()
+        far = table.column(TIME).to_numpy() > from_micros(now, self.unit) + self.ahead
+        allowed = Amount(self.ahead, Measure("time", unit=self.unit))
+        what = f"is further ahead of the clock, which shows {format_instant(now)}, than ahead={str(allowed)!r} allows"
+        table = self._without(table, far, AHEAD, what, loads)
+        return table.drop_columns([NOW])
+
+    def _without(self, table: pa.Table, wrong: np.ndarray, reason: str, what: str, loads: list[_Load]) -> pa.Table:
+        """The rows that are not bad for this reason."""
+        if not wrong.any():
+            return table
+        rows = table.filter(pa.array(wrong))
         if self.bad == "fail":
-            shown = rows.column(ROW)[0].as_py()
-            raise DataError(f"a row has no event time that a window could hold, and bad='fail': {shown}")
+            raise DataError(f"a row {what}, and bad='fail': {rows.column(ROW)[0].as_py()}")
         shard = rows.column(SHARD).to_numpy()
         for at in np.unique(shard).tolist():
-            mine = rows.filter(pa.array(shard == at))
-            loads[at].bad += mine.num_rows
-            if ROW in table.column_names:
-                loads[at].late.append(mine)
-        return table.filter(times.is_valid())
+            loads[at].refuse(rows.filter(pa.array(shard == at)), reason)
+        return table.filter(pa.array(~wrong))
 
     def _slice(self, table: pa.Table, times: np.ndarray, plan: Plan, edges: Edges, loads: list[_Load]) -> None:
         keys = [table.column(key_name(i)).combine_chunks() for i in range(self.keys)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +32,7 @@ from slicewise.spark.streaming.chunks import join, split
 from slicewise.spark.streaming.decoded import DECODED
 from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices
 from slicewise.spark.streaming.reports import reports
+from slicewise.spark.streaming.returned import WHOLE, ReturnedRows, bad_metrics
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
@@ -43,8 +46,6 @@ _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("sai
 #: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
 HEAD = "head"
 FORMAT = 3
-#: Where a row as it came stands beside the columns of the user, none of which can have this name.
-WHOLE = "\0row"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ class ShardJob:
         After how many microseconds without rows the watermark follows the clock; None for never.
     shards
         How many there are.
+    bad
+        ``"fail"`` stops at a bad row.
+    gaps
+        Whether rows after too many ticks are bad; where rows are judged by the clock, they are not.
     run
         Tells this call of ``run()`` from all others. A worker may outlive the query that it served, and what it has
         decoded runs that query's workload.
@@ -76,6 +81,8 @@ class ShardJob:
     width: int
     idle: int | None
     shards: int
+    bad: str | None = None
+    gaps: bool = True
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -119,15 +126,16 @@ class ShardProcessor(StatefulProcessor):
         packs = sorted(rows, key=lambda pack: pack.partition)
         head, shard = self._load(key)
         before = (shard._rows, shard._late_rows)
-        tables, late = [], []
+        tables, returned, bad = [], [], Counter[str]()
         for pack in packs:
             content = read_rows(pack.content, self.job.workload.trusted)
             for data in content["slices"]:
                 shard.take_slices(*read_slices(data))
             if content["rows"]:
                 tables.append(from_ipc(content["rows"]))
-            if content["late"]:
-                late.append(from_ipc(content["late"]))
+            if content["returned"]:
+                returned.append(from_ipc(content["returned"]))
+            bad.update(content["bad"])
         results = _take_rows(shard, self.job, tables) if tables else Results()
         seen = [pack.latest for pack in packs if pack.latest is not None]
         latest = max([head["latest"], *seen])
@@ -135,7 +143,7 @@ class ShardProcessor(StatefulProcessor):
         head = {**head, "latest": latest, "arrived": now if seen else head["arrived"]}
         if latest > -INFINITY:
             results = results + _advance(shard, self.job.watermark(latest))
-        told = yield from self._finish(key, head, shard, results, before, sum(p.bad for p in packs), late)
+        told = yield from self._finish(key, head, shard, results, before, bad, returned)
         self._wake_up(told, now)
 
     def handleExpiredTimer(
@@ -148,7 +156,7 @@ class ShardProcessor(StatefulProcessor):
         clock = self.job.watermark(head["latest"] + silent)
         before = (shard._rows, shard._late_rows)
         results = _advance(shard, clock) if head["latest"] > -INFINITY else Results()
-        told = yield from self._finish(key, head, shard, results, before, 0, [])
+        told = yield from self._finish(key, head, shard, results, before, Counter(), [])
         self._wake_up(told, now)
 
     def close(self) -> None:
@@ -162,13 +170,13 @@ class ShardProcessor(StatefulProcessor):
         found = self.chunks.getValue((HEAD,))
         if found is None:
             head: dict[str, Any] = {"latest": -INFINITY, "arrived": 0, "version": None, "directory": {}}
-            return head, Shard(job.running, job.types, job.time_type)
+            return head, Shard(job.running, job.types, job.time_type, gaps=job.gaps)
         rest, said = found
         head = json.loads(said)
         _check(head, job)
         shard = DECODED.take((job.run, *key), head["version"])
         if shard is None:
-            shard = Shard(job.running, job.types, job.time_type)
+            shard = Shard(job.running, job.types, job.time_type, gaps=job.gaps)
             chunks = {name: self._chunk(name) for name in head["directory"]}
             shard.restore(_continued(join(rest, chunks, job.workload.trusted), head, job))
             if job.ahead and head["latest"] > -INFINITY:
@@ -187,15 +195,20 @@ class ShardProcessor(StatefulProcessor):
         shard: Shard,
         results: Results,
         before: tuple[int, int],
-        bad: int,
-        late: list[pa.Table],
+        bad: Counter[str],
+        packed: list[pa.Table],
     ) -> Generator[Row, None, dict[str, Any]]:
         """Send results, keep the state; what its head says."""
-        batches = _batches(shard, results, late, self.job)
-        told = self._save(key, head, shard)
-        came = {"rows": shard._rows - before[0], "late": shard._late_rows - before[1], "bad": bad}
+        job = self.job
+        returned = ReturnedRows(shard, job.workload, job.output, packed, fail=job.bad == "fail")
+        bad = bad + returned.counts()
+        given_back = list(returned.batches())
+        # Heads of before bad rows were counted say nothing of them.
+        told = self._save(key, {**head, "bad": dict(Counter(head.get("bad", {})) + bad)}, shard)
+        came = {"rows": shard._rows - before[0], "late": shard._late_rows - before[1], **bad_metrics(bad)}
         kept = {"keys": told["counts"]["keys"], "slices": told["counts"]["slices"], "watermark": told["watermark"]}
-        yield from reports(came | kept, batches)
+        found = (job.output.batch(b, [k.to_arrow() for k in b.keys]) for b in results.blocks)
+        yield from reports(came | kept, chain(found, given_back))
         return told
 
     def _save(self, key: Any, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
@@ -249,21 +262,6 @@ def _advance(shard: Shard, watermark: int) -> Results:
             "stays, with a new one"
         )
         raise OverflowInWindowError(f"{error.reason}; {todo}", error.label) from None
-
-
-def _batches(shard: Shard, results: Results, bad: list[pa.Table], job: ShardJob) -> list[pa.RecordBatch]:
-    output = job.output
-    batches = [output.batch(b, [k.to_arrow() for k in b.keys]) for b in results.blocks]
-    if output.late is None:
-        shard.drop_late_rows()
-        return batches
-    turned_away = shard.late_rows(WHOLE, job.workload.keys)
-    if turned_away is not None:
-        batches.append(output.late_batch(*turned_away))
-    for table in bad:
-        keys = [table.column(key_name(i)).combine_chunks() for i in range(len(job.workload.keys))]
-        batches.append(output.late_batch(table.column(ROW).combine_chunks(), keys))
-    return batches
 
 
 def _continued(snapshot: dict[str, Any], head: Mapping[str, Any], job: ShardJob) -> dict[str, Any]:

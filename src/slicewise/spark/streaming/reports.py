@@ -7,7 +7,7 @@ rest of a small micro-batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,17 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from slicewise.bad_rows import BAD, metric_name
 from slicewise.spark.output import Output
 
 __all__ = ["TOLD", "report_type", "reports", "results_in"]
 
 #: How a shard is: what came in this micro-batch, and what it keeps. Once per shard and micro-batch.
 TOLD = T.StructType(
-    [T.StructField(name, T.LongType()) for name in ("rows", "late", "bad", "keys", "slices", "watermark")]
+    [
+        T.StructField(name, T.LongType())
+        for name in ("rows", "late", "bad", *map(metric_name, BAD), "keys", "slices", "watermark")
+    ]
 )
 #: What NumPy takes for a null among times.
 NOT_A_TIME = np.iinfo(np.int64).min
@@ -36,15 +40,30 @@ def report_type(output: Output) -> T.StructType:
     return T.StructType([T.StructField("told", TOLD), T.StructField("results", T.StructType(results))])
 
 
-def reports(told: Mapping[str, int | None], results: Sequence[pa.RecordBatch]) -> Iterator[Row]:
+def reports(told: Mapping[str, int | None], results: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     """What was told and these results, as reports; the results may be empty, one report there always is."""
-    table = pa.Table.from_batches(results) if results else None
-    for at in range(0, max(table.num_rows, 1) if table is not None else 1, MOST):
-        part = None
-        if table is not None:
-            columns = zip(table.column_names, table.slice(at, MOST).columns, strict=True)
-            part = {name: _listed(column.combine_chunks()) for name, column in columns}
-        yield Row(told=None if at else dict(told), results=part)
+    first = True
+    for table in _bounded(results):
+        columns = zip(table.column_names, table.columns, strict=True)
+        part = {name: _listed(column.combine_chunks()) for name, column in columns}
+        yield Row(told=dict(told) if first else None, results=part)
+        first = False
+    if first:
+        yield Row(told=dict(told), results=None)
+
+
+def _bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches put together, or cut, to tables of so many rows at most."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        for at in range(0, batch.num_rows, MOST):
+            part = batch.slice(at, MOST)
+            if sum(b.num_rows for b in held) + part.num_rows > MOST:
+                yield pa.Table.from_batches(held)
+                held = []
+            held.append(part)
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def results_in(received: DataFrame, output: Output) -> DataFrame:

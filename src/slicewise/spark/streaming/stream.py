@@ -12,10 +12,11 @@ from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, Plan, plan_for
+from slicewise.slicing.ahead import ahead_length
 from slicewise.slicing.snapshots import describe, fingerprint
 from slicewise.spark.output import Output, check_known_types, micros
 from slicewise.spark.source import Source, column
-from slicewise.spark.streaming.packs import PACK, ROW, SHARD, Packer
+from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
 from slicewise.spark.streaming.reports import TOLD, report_type, results_in
 from slicewise.spark.streaming.shards import shard_ids, shard_number
@@ -36,8 +37,9 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     check_known_types(plan.schema)
     partitions = int(source.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     ids = shard_ids(partitions)
-    whole = options.late == "collect" or options.bad == "fail"
-    rows = source.projected(_shard(source, partitions), *([_row(source)] if whole else []))
+    whole = [_row(source)] if options.late == "collect" or options.bad == "fail" else []
+    ahead = _ahead(options.ahead, source)
+    rows = source.projected(_shard(source, partitions), *whole, *([] if ahead is None else [_now()]))
     packer = Packer(
         make_plan,
         workload.trusted,
@@ -45,6 +47,8 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
         slices=_can_slice(plan) and options.late is None,
         keys=len(workload.keys),
         bad=options.bad,
+        ahead=ahead,
+        unit=workload.time_measure.unit,
     )
     packs = rows.mapInArrow(packer.__call__, PACK)
     job = _job(source, plan, options, partitions)
@@ -74,6 +78,11 @@ def _row(source: Source) -> F.Column:
     return F.struct(*(column(name) for name in source.frame.columns)).alias(ROW)
 
 
+def _now() -> F.Column:
+    """The time of the micro-batch, the same for all of its rows; it stands in the offset log, and so is kept."""
+    return F.unix_micros(F.current_timestamp()).alias(NOW)
+
+
 def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> ShardJob:
     workload = source.workload
     late = None
@@ -91,6 +100,8 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
         width=1 << max((kept // CHUNKS).bit_length(), 1),
         idle=_idle(options.idle, source),
         shards=partitions,
+        bad=options.bad,
+        gaps=options.ahead is None,
     )
 
 
@@ -115,3 +126,9 @@ def _idle(said: str | None, source: Source) -> int | None:
     if amount.measure.kind != "time" or workload.time_measure.kind != "time" or plain:
         raise QueryError(f"`idle` is a duration on the clock, and event time must be too; got {said!r}")
     return int(amount.size)
+
+
+def _ahead(length: str | None, source: Source) -> int | None:
+    if length is None:
+        return None
+    return ahead_length(source.workload, length, integers=pa.types.is_integer(source.time_type))
