@@ -17,7 +17,7 @@ import pyarrow as pa
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, to_instant
 from slicewise.columns import Column
-from slicewise.errors import DataError, QueryError, RefusedRowsError
+from slicewise.errors import DataError, QueryError, RefusedRowsError, UserCodeInWindowError
 from slicewise.plan.plan import ARRIVAL, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
 from slicewise.slicing import snapshots
@@ -31,7 +31,7 @@ from slicewise.slicing.outbox import Outbox
 from slicewise.slicing.row_buffer import RowBuffer
 from slicewise.slicing.rows.gaps import TickGaps
 from slicewise.slicing.time.window_manager import Sessions
-from slicewise.slicing.user_code import show_rows, take_window_failure
+from slicewise.slicing.user_code import show_rows, take_window_failure, without_refused
 from slicewise.times import INFINITY
 from slicewise.windows import Window
 from slicewise.workload import Workload
@@ -324,18 +324,24 @@ class Operator:
         columns = {n: conform(c, self._types[n], n) for n, c in batch.columns.items()}
         shown = show_rows(engine.plan, columns, batch.times)
         failure = shown.error(partial(batch.label, workload=self.workload)) if shown.failures else None
-        batch, columns = _without(failure, batch, shown.columns)
-        key = self._keys.encode(batch.keys, len(batch))
-        gap = self._gap(engine, batch, key, columns)
-        if gap is not None:
-            key = np.delete(key, gap.rows)
-            batch, columns = _without(gap, batch, columns)
-        if len(batch):
-            self._insert_shown(engine, batch, key, columns)
-        for error in (failure, gap):
-            self._outbox.refuse(error)
+        good, columns = without_refused(failure, batch, shown.columns)
+        key = self._keys.encode(good.keys, len(good))
+        gap = self._gap(engine, good, key, columns)
+        near, columns = without_refused(gap, good, columns)
+        if len(near):
+            self._insert_shown(engine, near, key if gap is None else np.delete(key, gap.rows), columns)
+        self._refuse_rows(failure, batch)
+        self._refuse_rows(gap, good)
         self._buffer.latest = engine.latest
         self._buffer.look_closer()
+
+    def _refuse_rows(self, error: RefusedRowsError | None, batch: Batch) -> None:
+        """Have the user know of rows of a batch that were left out."""
+        self._outbox.refuse(error)
+
+    def _refuse_windows(self, error: UserCodeInWindowError | None) -> None:
+        """Have the user know of windows that have no value."""
+        self._outbox.refuse(error)
 
     def _gap(
         self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]
@@ -433,7 +439,7 @@ class Operator:
         self._watermark = watermark
         self._results += len(results)
         self._outbox.add(results)
-        self._outbox.refuse(take_window_failure(engine.plan))
+        self._refuse_windows(take_window_failure(engine.plan))
         self._forget_silent_keys()
 
     def _judge_waiting(self, sessions: list[Sessions]) -> None:
@@ -486,13 +492,3 @@ class Operator:
         self.workload = self._buffer.workload = workload
         self._retired = retired
         self._buffer.look_closer()
-
-
-def _without(
-    error: RefusedRowsError | None, batch: Batch, columns: dict[str, Column]
-) -> tuple[Batch, dict[str, Column]]:
-    """Rows and their columns without those that are refused."""
-    if error is None:
-        return batch, columns
-    kept = np.delete(np.arange(len(batch)), error.rows)
-    return batch.pick(kept), {name: column.take(kept) for name, column in columns.items()}

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.columns import Column
-from slicewise.errors import DataError, RefusedRowsError
+from slicewise.errors import RefusedRowsError, UserCodeInWindowError
 from slicewise.plan.plan import VALUES
-from slicewise.results import Results
 from slicewise.slicing.accounts import KeptRows
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch
@@ -88,6 +87,7 @@ class Shard(Operator):
         self._judges_gaps = gaps
         self._bind(dict(self._types), time_type)
         self._bad: list[BadRows] = []
+        self._failed: UserCodeInWindowError | None = None
         self._arrivals: list[_Arrival] = []
 
     @property
@@ -153,36 +153,39 @@ class Shard(Operator):
         bad, self._bad = self._bad, []
         return bad
 
-    def _let_in(self, batch: Batch) -> DataError | None:
-        # One row never stops a stream: those that cannot be let in are left out, and the others are tried again.
-        while len(batch):
-            try:
-                error = super()._let_in(batch)
-            except RefusedRowsError as raised:
-                self._note(raised, batch)
-                batch = batch.pick(np.delete(np.arange(len(batch)), raised.rows))
-                continue
-            if isinstance(error, RefusedRowsError):
-                self._note(error, batch)
-                return None
-            return error
-        return None
+    def failed_windows(self) -> UserCodeInWindowError | None:
+        """The error of the windows that have no value since this was last asked."""
+        failed, self._failed = self._failed, None
+        return failed
 
-    def _insert(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> None:
+    # One row never stops a stream, and no window: those that fail are noted, and the others go on.
+
+    def _refuse_rows(self, error: RefusedRowsError | None, batch: Batch) -> None:
+        if error is not None:
+            self._note(error, batch)
+
+    def _refuse_windows(self, error: UserCodeInWindowError | None) -> None:
+        if error is not None:
+            before = 0 if self._failed is None else 1 + self._failed.others
+            first = self._failed or error
+            self._failed = UserCodeInWindowError(first.reason, first.label, before + error.others)
+
+    def _insert_shown(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> None:
         if engine.tracks:
             kept = np.delete(np.arange(len(batch)), engine.judge(batch.times).late)
             self._arrivals.append(_Arrival(batch, kept))
-        super()._insert(engine, batch, key, columns)
+        super()._insert_shown(engine, batch, key, columns)
 
-    def _step(self, watermark: int) -> Results:
-        # The same for rows that are found out when they are put in order: the step is taken again without them.
+    def _step(self, watermark: int) -> None:
+        # Rows that are found out when they are put in order: the step is taken again without them.
         while True:
             try:
-                results = super()._step(watermark)
-                self._arrivals = []
-                return results
+                super()._step(watermark)
             except RefusedRowsError as error:
                 self._note_records(error)
+            else:
+                self._arrivals = []
+                return
 
     def _note(self, error: RefusedRowsError, batch: Batch) -> None:
         self._bad.append(BadRows(error.reason, str(error), batch.take(np.array(error.rows, np.int64)).source))

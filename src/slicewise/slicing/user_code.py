@@ -20,6 +20,7 @@ from slicewise.columns import Column
 from slicewise.errors import DataError, RefusedRowsError, StateError, UserCodeError, UserCodeInWindowError
 from slicewise.plan.plan import Plan
 from slicewise.results import ResultSchema, RowLabel
+from slicewise.slicing.input import Batch
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.discretisers import condition_column
 from slicewise.slicing.time.tuples import Tuples
@@ -33,6 +34,7 @@ __all__ = [
     "take_window_failure",
     "with_key",
     "with_lifted",
+    "without_refused",
 ]
 
 
@@ -105,6 +107,16 @@ def _marked(
     for row, error in raised.items():
         failures.setdefault(row, (repr(window), f"raised {shown_error(error)}"))
     return Column(mask, pa.bool_())
+
+
+def without_refused(
+    error: RefusedRowsError | None, batch: Batch, columns: dict[str, Column]
+) -> tuple[Batch, dict[str, Column]]:
+    """Rows and their columns without those that are refused."""
+    if error is None:
+        return batch, columns
+    kept = np.delete(np.arange(len(batch)), error.rows)
+    return batch.pick(kept), {name: column.take(kept) for name, column in columns.items()}
 
 
 def is_shown(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import uuid
 from collections import Counter
@@ -22,7 +23,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from slicewise.amounts import from_micros
-from slicewise.errors import OverflowInWindowError, StateError
+from slicewise.errors import OverflowInWindowError, StateError, UserCodeInWindowError
 from slicewise.results import Results
 from slicewise.slicing.input import watermark_limit
 from slicewise.slicing.shard import Shard
@@ -46,6 +47,7 @@ _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("sai
 #: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
 HEAD = "head"
 FORMAT = 3
+_LOG = logging.getLogger("slicewise")
 
 
 @dataclass(frozen=True)
@@ -203,9 +205,12 @@ class ShardProcessor(StatefulProcessor):
         returned = ReturnedRows(shard, job.workload, job.output, packed, fail=job.bad == "fail")
         bad = bad + returned.counts()
         given_back = list(returned.batches())
-        # Heads of before bad rows were counted say nothing of them.
-        told = self._save(key, {**head, "bad": dict(Counter(head.get("bad", {})) + bad)}, shard)
-        came = {"rows": shard._rows - before[0], "late": shard._late_rows - before[1], **bad_metrics(bad)}
+        failed = _failed_windows(shard, fail=job.bad == "fail")
+        # Heads of before bad rows and failed windows were counted say nothing of them.
+        counts = {"bad": dict(Counter(head.get("bad", {})) + bad), "failed": head.get("failed", 0) + failed}
+        told = self._save(key, {**head, **counts}, shard)
+        came = {"rows": shard._rows - before[0], "late": shard._late_rows - before[1]}
+        came |= {**bad_metrics(bad), "failed": failed}
         kept = {"keys": told["counts"]["keys"], "slices": told["counts"]["slices"], "watermark": told["watermark"]}
         found = (job.output.batch(b, [k.to_arrow() for k in b.keys]) for b in results.blocks)
         yield from reports(came | kept, chain(found, given_back))
@@ -236,6 +241,17 @@ class ShardProcessor(StatefulProcessor):
             self.handle.deleteTimer(timer)
         if told["counts"]["slices"] or told["counts"]["tuples"]:
             self.handle.registerTimer(now + max(self.job.idle // 1000, 1))
+
+
+def _failed_windows(shard: Shard, *, fail: bool) -> int:
+    """How many windows have no value because user code failed; the first of them is named in the worker's log."""
+    error = shard.failed_windows()
+    if error is None:
+        return 0
+    if fail:
+        raise UserCodeInWindowError(error.reason, error.label, stopped=True)
+    _LOG.warning("%s", error)
+    return 1 + error.others
 
 
 def _take_rows(shard: Shard, job: ShardJob, tables: list[pa.Table]) -> Results:
