@@ -75,9 +75,17 @@ def minus(a, b):
 
 
 FAILING = {
-    "plain": sw.aggregate(lift=not_minus_five, combine=small_sum, lower=not_three, identity=0, name="plain"),
+    "plain": sw.aggregate(
+        lift=not_minus_five, combine=small_sum, lower=not_three, identity=0, result="bigint", name="plain"
+    ),
     "commutative": sw.aggregate(
-        lift=not_minus_five, combine=small_sum, lower=not_three, identity=0, commutative=True, name="commutative"
+        lift=not_minus_five,
+        combine=small_sum,
+        lower=not_three,
+        identity=0,
+        commutative=True,
+        result="bigint",
+        name="commutative",
     ),
     "invertible": sw.aggregate(
         lift=not_minus_five,
@@ -86,6 +94,7 @@ FAILING = {
         identity=0,
         invert=minus,
         commutative=True,
+        result="bigint",
         name="invertible",
     ),
     "columnar": sw.aggregate(

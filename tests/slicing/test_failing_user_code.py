@@ -137,6 +137,26 @@ def test_results_of_rows_beside_a_bad_one_come_with_the_next_call():
     assert [r.values for r in op.process_batch({"t": [22], "v": [1]})] == [{"x": 0.5}, {"x": 0.25}]
 
 
+@pytest.mark.parametrize("time", ["int", "timestamp"])
+def test_results_that_wait_for_the_next_call_are_part_of_a_snapshot(time):
+    window = {"int": 10, "timestamp": "10 seconds"}[time]
+    workload = sw.Workload("t", keys=["k"]).query("q", sw.tumbling(window), x=inverses("v"), w=sw.max("k"))
+    workload = workload.query("two", sw.tumbling(sw.rows(2)), vs=sw.collect_list("v"))
+    rows = {"t": np.array([1, 2, 12, 13]), "k": list("aaaa"), "v": [2, 4, 4, 0]}
+    if time == "timestamp":
+        rows["t"] = (rows["t"] * 1_000_000).astype("M8[us]")
+    op = workload.operator(ordered=True)
+    with pytest.raises(RefusedRowsError):
+        op.process_batch(rows)
+    snapshot = plain.load(plain.dump(op.snapshot(), workload.trusted), workload.trusted)
+    other = workload.operator(ordered=True).restore(snapshot)
+    expected = [op.process_batch({name: [] for name in rows}), op.close()]
+    found = [other.process_batch({name: [] for name in rows}), other.close()]
+    assert [list(r) for r in found] == [list(r) for r in expected]
+    assert [r.to_arrow() for r in found] == [r.to_arrow() for r in expected]
+    assert [len(r) for r in expected] == [2, 1]
+
+
 def test_a_step_that_fails_after_a_bad_row_is_told_as_a_note():
     window = sw.policy(lambda total, oldest: False, watch={"s": inverses("w")})
     op = (

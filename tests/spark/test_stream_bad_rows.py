@@ -298,7 +298,7 @@ def test_an_inspection_names_the_reasons():
 
 
 def test_every_reason_is_a_metric():
-    assert [f.name for f in reports.SHARD_METRICS][2:-3] == ["bad", *map(metric_name, bad_rows.BAD)]
+    assert [f.name for f in reports.SHARD_METRICS][2:-3] == ["bad", *map(metric_name, bad_rows.BAD), "failed"]
 
 
 # -- many results at once

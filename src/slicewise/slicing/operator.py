@@ -7,6 +7,7 @@ raises what is wrong with rows and windows, and hands out results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -406,11 +407,11 @@ class Operator:
         >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count()).operator()
         >>> _ = op.process_batch({"t": [1, 4, 12]})
         >>> sorted(op.snapshot())
-        ['bound', 'counters', 'fingerprint', 'format', 'watermark', 'workload']
+        ['bound', 'counters', 'fingerprint', 'format', 'held', 'watermark', 'workload']
         """
         self._check_open()
         self._flush_all()
-        return self._core.saved().to_data()
+        return replace(self._core.saved(), held=self._outbox.results).to_data()
 
     def restore(self, snapshot: Mapping[str, Any]) -> Operator:
         """Continue from a snapshot of this workload; queries may have been added or removed since.
@@ -440,8 +441,10 @@ class Operator:
         [(0, 2), (10, 1)]
         """
         self._check_open()
-        self._core.restore(OperatorState.from_data(snapshot))
+        state = OperatorState.from_data(snapshot)
+        self._core.restore(state)
         self._outbox = Outbox()
+        self._outbox.add(state.held)
         self._buffer.time_type = self._core.time_type
         self._buffer.look_closer()
         return self

@@ -21,9 +21,10 @@ class Outbox:
         """Results, to be handed out once there is no error."""
         self.results = self.results + results
 
-    def refuse(self, error: SlicewiseError) -> None:
-        """An error that was dealt with, and of which the user must know."""
-        self.errors.append(error)
+    def refuse(self, error: SlicewiseError | None) -> None:
+        """An error that was dealt with, and of which the user must know; None if there is none."""
+        if error is not None:
+            self.errors.append(error)
 
     def released(self) -> Results:
         """All results, unless there is an error."""

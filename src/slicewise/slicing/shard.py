@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.errors import RefusedRowsError
+from slicewise.errors import RefusedRowsError, UserCodeInWindowError
 from slicewise.plan.plan import VALUES
 from slicewise.results import Results
 from slicewise.slicing.core import Core
@@ -75,6 +75,7 @@ class Shard:
         self._core = Core(workload, types=types, ties=VALUES, judges_gaps=gaps)
         self._core.bind(dict(self._core.types), time_type)
         self._bad: list[BadRows] = []
+        self._failed: UserCodeInWindowError | None = None
         self._arrivals: list[_Arrival] = []
 
     @property
@@ -157,10 +158,13 @@ class Shard:
                 continue
             self._arrivals = []
             self._core.renumber_keys(late_rows_have_keys=True)
-            failure = take_window_failure(self.engine.plan)
-            if failure is not None:
-                raise failure
+            self._note_windows(take_window_failure(self.engine.plan))
             return results
+
+    def failed_windows(self) -> UserCodeInWindowError | None:
+        """The error of the windows that have no value since this was last asked."""
+        failed, self._failed = self._failed, None
+        return failed
 
     def late_rows(self, column: str, keys: Sequence[str]) -> tuple[pa.Array, list[pa.Array]] | None:
         """One column of the late rows since this was last asked, and their keys; None when there are none."""
@@ -187,6 +191,12 @@ class Shard:
     def restore(self, state: OperatorState) -> None:
         """Continue from a state of this workload; queries may have been added or removed since."""
         self._core.restore(state)
+
+    def _note_windows(self, error: UserCodeInWindowError | None) -> None:
+        if error is not None:
+            before = 0 if self._failed is None else 1 + self._failed.others
+            first = self._failed or error
+            self._failed = UserCodeInWindowError(first.reason, first.label, before + error.others)
 
     def _note_records(self, error: RefusedRowsError) -> None:
         """Rows that a step refused: as they came, if that was since the last step."""

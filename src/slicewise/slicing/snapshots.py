@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +19,10 @@ import pyarrow as pa
 from slicewise.amounts import ROWS
 from slicewise.columns import types_from_data, types_to_data
 from slicewise.errors import StateError
+from slicewise.results import Results
 from slicewise.slicing.adapting import StateLayout
 from slicewise.slicing.engine import State
+from slicewise.slicing.held_results import results_from_data, results_to_data
 from slicewise.slicing.held_rows import HeldRows
 from slicewise.windows import Policy, Sliding, Window
 from slicewise.workload import Workload
@@ -116,12 +118,15 @@ class OperatorState:
         What the workload is, see :func:`describe`.
     bound
         None before the first row.
+    held
+        Results that wait for the next call, because an error went first.
     """
 
     description: Mapping[str, Any]
     watermark: int
     counters: Counters
     bound: BoundState | None = None
+    held: Results = field(default_factory=Results)
 
     def to_data(self) -> dict[str, Any]:
         """The state as plain data, with the number of the format."""
@@ -133,6 +138,7 @@ class OperatorState:
             "watermark": self.watermark,
             "counters": [counters.rows, counters.results, counters.late_rows],
             "bound": None if self.bound is None else self.bound.to_data(),
+            "held": results_to_data(self.held),
         }
 
     @classmethod
@@ -156,7 +162,8 @@ class OperatorState:
                 "that took it, or start anew"
             )
         bound = None if data["bound"] is None else BoundState.from_data(data["bound"])
-        return cls(data["workload"], data["watermark"], Counters(*data["counters"]), bound)
+        held = results_from_data(data["held"])
+        return cls(data["workload"], data["watermark"], Counters(*data["counters"]), bound, held)
 
     def check(self, workload: Workload, ordered: bool) -> None:
         """Refuse to continue with a workload that the state does not belong to."""

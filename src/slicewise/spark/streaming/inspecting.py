@@ -33,6 +33,8 @@ class Inspection:
         How many rows came, results went, and rows came too late, since the stream was first started.
     bad
         How many rows were bad since then, by reason.
+    failed
+        How many windows had a null for a value since then, because a function of the user's raised.
     watermark
         Where it stands, as the event time's own number; None before the first row.
     oldest
@@ -64,6 +66,7 @@ class Inspection:
     timestamps: bool
     unit: str = "microseconds"
     bad: dict[str, int] = field(default_factory=dict)
+    failed: int = 0
 
     def __str__(self) -> str:
         lines = [
@@ -71,6 +74,7 @@ class Inspection:
             f"{self.bytes} bytes",
             f"{self.rows} rows came, {self.late} of them late; {self.results} results went",
             *([f"bad rows: {', '.join(f'{n} {reason}' for reason, n in self.bad.items())}"] if self.bad else []),
+            *([f"{self.failed} windows without a value, because user code failed"] if self.failed else []),
             f"watermark {self._instant(self.watermark)}, oldest row held {self._instant(self.oldest, 'none')}",
             *(f"read up to {offset}" for offset in self.offsets),
             "queries",
@@ -174,6 +178,7 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
         timestamps=first["timestamps"],
         unit=first.get("unit", "microseconds"),
         bad=_bad(heads),
+        failed=sum(head.get("failed", 0) for head in heads),
         **total,
     )
 

@@ -19,11 +19,10 @@ from pyspark.sql import types as T
 
 from slicewise import plain
 from slicewise.amounts import Amount, Measure, format_instant, from_micros
-from slicewise.bad_rows import AHEAD, NO_TIME
+from slicewise.bad_rows import AHEAD, NO_TIME, USER_CODE
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.plan.plan import Plan
-from slicewise.results import RowLabel
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slicer import cut_stream
@@ -167,14 +166,20 @@ class Packer:
         return table.filter(pa.array(~wrong))
 
     def _slice(self, table: pa.Table, times: np.ndarray, plan: Plan, edges: Edges, loads: list[_Load]) -> None:
-        keys = [table.column(key_name(i)).combine_chunks() for i in range(self.keys)]
-        numbers, firsts = number_keys(keys, len(times))
         columns = {name: Column.of(table.column(value_name(i))) for i, name in enumerate(plan.workload.columns)}
         columns = {name: Column(c.values, plan.column_types[name], c.valid) for name, c in columns.items()}
         shown = show_rows(plan, columns, times)
-        if shown.failures:
-            raise shown.error(lambda row: RowLabel({}, int(times[row]), plan.schema.time_type, plan.schema.unit))
         columns = shown.columns
+        if shown.failures:
+            wrong = np.zeros(len(times), bool)
+            wrong[list(shown.failures)] = True
+            code, failure = shown.failures[int(wrong.argmax())]
+            table = self._without(table, wrong, USER_CODE, f"cannot be counted ({code}: {failure})", loads)
+            times, columns = times[~wrong], {name: column.take(~wrong) for name, column in columns.items()}
+        if not len(times):
+            return
+        keys = [table.column(key_name(i)).combine_chunks() for i in range(self.keys)]
+        numbers, firsts = number_keys(keys, len(times))
         shard_of = table.column(SHARD).to_numpy()[firsts]
         for piece in cut_stream(numbers, times, columns, edges, plan.monoids, one_key=not self.keys):
             home = shard_of[piece.key]
@@ -195,7 +200,7 @@ class Packer:
             loads[at].tables.append(mine)
 
 
-_COLUMNS = [f.name for f in fields(Slices) if f.name not in ("parts", "key", "fresh", "closed")]
+_COLUMNS = [f.name for f in fields(Slices) if f.name not in ("parts", "key", "fresh", "closed", "marks")]
 
 
 def _slices_to_data(slices: Slices, key: np.ndarray, keys: Sequence[pa.Array], count: int) -> dict[str, Any]:

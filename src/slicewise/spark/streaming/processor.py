@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import uuid
 from collections import Counter
@@ -17,7 +18,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from slicewise.amounts import from_micros
-from slicewise.errors import OverflowInWindowError, StateError
+from slicewise.errors import OverflowInWindowError, StateError, UserCodeInWindowError
 from slicewise.results import Results
 from slicewise.slicing import OperatorState, Shard, State, watermark_limit
 from slicewise.slicing.input import EVENT_TIME
@@ -42,6 +43,7 @@ _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("hea
 #: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
 HEAD = "head"
 FORMAT = 4
+_LOG = logging.getLogger("slicewise")
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ class ShardProcessor(StatefulProcessor):
         begun = head["latest"] > -INFINITY
         silence = self.job.silence(head["arrived"], now) if begun else 0
         if not packs and not silence:
-            yield from reports({"rows": 0, "late": 0, **bad_metrics(Counter()), **_kept(head)}, [])
+            yield from reports({"rows": 0, "late": 0, "failed": 0, **bad_metrics(Counter()), **_kept(head)}, [])
             return
         shard = self._shard(key, stored, rest)
         before = shard.counters
@@ -159,10 +161,13 @@ class ShardProcessor(StatefulProcessor):
         returned = ReturnedRows(shard, job.workload, job.output, packed, fail=job.bad == "fail")
         bad += returned.counts()
         given_back = list(returned.batches())
-        # Heads from before bad rows were counted have none.
-        head = self._save(key, {**head, "bad": dict(Counter(head.get("bad", {})) + bad)}, shard)
+        failed = _failed_windows(shard, fail=job.bad == "fail")
+        # The first head of a shard counts neither bad rows nor failed windows.
+        counts = {"bad": dict(Counter(head.get("bad", {})) + bad), "failed": head.get("failed", 0) + failed}
+        head = self._save(key, {**head, **counts}, shard)
         after = shard.counters
-        came = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, **bad_metrics(bad)}
+        came = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, "failed": failed}
+        came |= bad_metrics(bad)
         reported = (job.output.batch(block, [key.to_arrow() for key in block.keys]) for block in results.blocks)
         yield from reports({**came, **_kept(head)}, chain(reported, given_back))
 
@@ -216,6 +221,17 @@ class ShardProcessor(StatefulProcessor):
         if not os.environ.get("SLICEWISE_NO_CACHE"):
             DECODED.keep((self.job.run, *key), version, shard)
         return head
+
+
+def _failed_windows(shard: Shard, *, fail: bool) -> int:
+    """How many windows have no value because user code failed; the first of them is named in the worker's log."""
+    error = shard.failed_windows()
+    if error is None:
+        return 0
+    if fail:
+        raise UserCodeInWindowError(error.reason, error.label, stopped=True)
+    _LOG.warning("%s", error)
+    return 1 + error.others
 
 
 def _rows(job: ShardJob, tables: list[pa.Table]) -> dict[str, Any]:
