@@ -10,15 +10,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.errors import OverflowInWindowError
 from slicewise.plan.plan import SORTED
-from slicewise.results import Results, WindowLabel
+from slicewise.results import Results, RowLabel, WindowLabel
 from slicewise.slicing.operator import Operator
+from slicewise.slicing.rows.gaps import GapError
 from slicewise.spark.composing import normal_form, number_keys, sent, tables_of
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
@@ -26,6 +27,8 @@ from slicewise.spark.types import read
 from slicewise.workload import Workload
 
 __all__ = ["RowRunner"]
+
+_Label = TypeVar("_Label", WindowLabel, RowLabel)
 
 #: How many rows are taken at once.
 CHUNK = 200_000
@@ -55,6 +58,8 @@ class RowRunner:
             yield from going.finish()
         except OverflowInWindowError as error:
             raise OverflowInWindowError(error.reason, going.label(error.label)) from None
+        except GapError as error:
+            raise error.named(going.label(error.label)) from None
 
     def operator(self) -> Operator:
         """A fresh operator of the workload."""
@@ -102,8 +107,8 @@ class _Going:
             yield from self._sent(self.operator.close())
             self.operator = None
 
-    def label(self, inside: WindowLabel) -> WindowLabel:
-        """Whose a window is, in the user's keys and times."""
+    def label(self, inside: _Label) -> _Label:
+        """Whose a window or a row is, in the user's keys and times."""
         schema = self.runner.output.schema
         number = inside.key[KEY]
         key = {name: column[number].as_py() for name, column in zip(schema.key_names, self.keys, strict=True)}
