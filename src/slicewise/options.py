@@ -47,7 +47,7 @@ class RunOptions:
     emit: str = _option("complete", "complete", "changes", only=STREAMS)
     idle: str | None = _option(None, only=STREAMS)
     bad: str | None = _option(None, "fail")
-    ahead: str | None = _option(None, only=STREAMS, why=" and has no clock that a second run would share")
+    ahead: str | None = _option(None, only=STREAMS, why="a batch has no clock that a second run would share")
     shuffle: str = _option("slices", "slices", "rows", only=BATCHES)
 
     @classmethod
@@ -73,7 +73,8 @@ class RunOptions:
         here, there = ("stream", BATCHES) if stream else ("batch", STREAMS)
         for option in self.all():
             if option.name in given and option.only == there:
+                why = f"; {option.why}" if option.why else ""
                 raise QueryError(
-                    f"`{option.name}` is for {there}, and this DataFrame is a {here}{option.why}; leave it out",
+                    f"`{option.name}` is for {there}, and this DataFrame is a {here}{why}; leave it out",
                     parameter=option.name,
                 )

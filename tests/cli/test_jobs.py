@@ -55,9 +55,10 @@ def test_a_batch_job_is_read(tmp_path):
 
 
 def test_what_is_reported_is_read(tmp_path):
-    said = '[results]\nlate = "collect"\nemit = "changes"\nidle = "30 seconds"\nbad = "fail"\n'
+    said = '[results]\nlate = "collect"\nemit = "changes"\nidle = "30 seconds"\nbad = "fail"\nahead = "1 hour"\n'
     job = read_job(write(tmp_path, STREAM + said))
-    assert job.results == {"late": "collect", "emit": "changes", "idle": "30 seconds", "bad": "fail"}
+    said = {"late": "collect", "emit": "changes", "idle": "30 seconds", "bad": "fail", "ahead": "1 hour"}
+    assert job.results == said
 
 
 def test_mistakes_in_what_is_reported_are_noted(tmp_path):
@@ -67,6 +68,11 @@ def test_mistakes_in_what_is_reported_are_noted(tmp_path):
     assert "[results] `idle` is not a length that we can read; got 'soon'" in idle
     (emit,) = mistakes(tmp_path, BATCH + '[results]\nemit = "changes"\n')
     assert emit.endswith("`results.emit` is for streams; add stream = true to [source], or leave it out")
+    (ahead,) = mistakes(tmp_path, BATCH + '[results]\nahead = "1 hour"\n')
+    assert ahead.endswith(
+        "`results.ahead` is for streams; a batch has no clock that a second run would share; add stream = true to "
+        "[source], or leave it out"
+    )
     (elsewhere,) = mistakes(tmp_path, changed(STREAM, 'time = "ts"', 'time = "ts"\nemit = "changes"'))
     assert elsewhere.endswith("unknown key `workload.emit`; it is `results.emit`")
 

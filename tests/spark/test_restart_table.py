@@ -130,6 +130,8 @@ CASES = {
     ),
     "shards": Case("`spark.sql.shuffle", [STAYS] * 2, "written with 3 shards, and this run has 4", how={"shards": 4}),
     "code": Case("the code", [OWN, like(STAYS, trust=[Sum]).query("q", TWENTIES, s=summing(-1)("v"))]),
+    "bad": Case("`bad`, `ahead`", [STAYS] * 2, how={"bad": "fail"}),
+    "ahead": Case("`bad`, `ahead`", [like(STAYS, unit="seconds")] * 2, how={"ahead": "1 hour"}),
     "trust more": Case("`trust`", [STAYS, like(STAYS, trust=[Sum])]),
     "trust less": Case(
         "`trust`", [OWN, like(OWN, trust=[])], f"the state names the class {__name__}.Sum, which is not trusted"
@@ -186,7 +188,7 @@ def test_what_changes_goes_on_or_is_refused_as_the_table_says(case):
         how = case.how
     stream = stream_of(last, stream, how)
     found += [stream.batch([rows(n)]) for n in range(at, at + 5)]
-    whole = FakeStream(like(STAYS, watermark=last.watermark), types={**TYPES, **how.get("types", {})})
+    whole = FakeStream(like(STAYS, watermark=last.watermark, unit=last.unit), types={**TYPES, **how.get("types", {})})
     expected = [whole.batch([rows(n)]) for n in range(at + 5)]
     if last.watermark == before[0].watermark:
         assert_same(of_query(found, "stays"), expected)

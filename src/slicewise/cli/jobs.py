@@ -294,7 +294,8 @@ def _wrong_place(option: Option, source: Source) -> str | None:
     if option.only is None or (option.only == STREAMS) == source.stream:
         return None
     tip = "add stream = true to [source], or leave it out" if option.only == STREAMS else "leave it out"
-    return f"`results.{option.name}` is for {option.only}; {tip}"
+    why = f"; {option.why}" if option.why else ""
+    return f"`results.{option.name}` is for {option.only}{why}; {tip}"
 
 
 def _sink(top: TableReader, source: Source | None, workload: Workload | None) -> Sink | None:

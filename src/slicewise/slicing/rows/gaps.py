@@ -6,7 +6,7 @@ ten years ahead, would make 315 million of them due. Such a row is refused befor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from slicewise.bad_rows import GAP
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import order_by
+from slicewise.results import RowLabel
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch
 from slicewise.slicing.rows import slides
@@ -25,7 +26,7 @@ from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
-__all__ = ["Gap", "TickGaps"]
+__all__ = ["Gap", "GapError", "TickGaps"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,25 @@ class Gap:
     ticks: int
     since: int
     window: str
+
+
+class GapError(RefusedRowsError):
+    """Rows after too large a gap; the first of them is named by its label."""
+
+    def __init__(self, gap: Gap, rows: Sequence[int], label: RowLabel) -> None:
+        self.gap, self.label = gap, label
+        super().__init__(
+            f"{label}: {gap.ticks} ticks of {gap.window} would be due because of it, since the record of time "
+            f"{label.shown(gap.since)}, and no record may bring more than {slides.MOST_TICKS}; "
+            f"{label.left_out(len(rows) - 1)}. Leave such records out, take a longer `every`, or have them judged by "
+            "the clock, with `ahead`",
+            rows,
+            reason=GAP,
+        )
+
+    def named(self, label: RowLabel) -> GapError:
+        """The same error, of a row that goes by another label."""
+        return GapError(self.gap, self.rows, label)
 
 
 class TickGaps:
@@ -69,16 +89,7 @@ class TickGaps:
         if not found:
             return None
         rows = sorted(found)
-        gap = found[rows[0]]
-        label = batch.label(gap.row, workload)
-        return RefusedRowsError(
-            f"{label}: {gap.ticks} ticks of {gap.window} would be due because of it, since the record of time "
-            f"{label.shown(gap.since)}, and no record may bring more than {slides.MOST_TICKS}; "
-            f"{label.left_out(len(rows) - 1)}. Leave such records out, take a longer `every`, or have them judged by "
-            "the clock, with `ahead`",
-            rows,
-            reason=GAP,
-        )
+        return GapError(found[rows[0]], rows, batch.label(rows[0], workload))
 
 
 def _ticks_by_time(discretiser: Discretiser) -> bool:
