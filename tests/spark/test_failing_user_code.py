@@ -1,14 +1,14 @@
-"""User code that raises, on Spark: a batch ends with an error that names the row or the window."""
+"""User code that raises, on Spark: a batch names the row or the window; a stream goes on without it."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 import slicewise as sw
-from tests.spark.stream_running import table_of
+from tests.spark.stream_running import Folder, table_of
 
 ROWS = [(t, k, 0 if k == "b" and t == 12 else t) for t in (1, 2, 11, 12) for k in "abc"]
 MEND = "mend it, or filter such rows out before run()"
@@ -44,6 +44,19 @@ def is_mark(columns):
 
 inverses = sw.aggregate(lift=inverse, combine=lambda a, b: a + b, identity=0.0, result="double", name="inverses")
 careful = sw.aggregate(combine=up_to_twenty, lower=not_odd, identity=0, result="bigint", name="careful")
+
+
+def no_zero(v):
+    return v if 1 / v else 0
+
+
+def up_to_fifty(a, b):
+    if a + b > 50:
+        raise ValueError("too much")
+    return a + b
+
+
+summed = sw.aggregate(lift=no_zero, combine=up_to_fifty, identity=0, commutative=True, result="bigint", name="summed")
 
 
 def message_of(error, name):
@@ -102,3 +115,38 @@ def test_a_batch_names_the_window(spark, window, place, failure):
         workload.run(frame).collect()
     expected = f"query 'q', {place}: {failure}; mend it, or take it out of the workload"
     assert message_of(caught.value, "UserCodeInWindowError") == expected
+
+
+@pytest.mark.parametrize("late", [None, "collect"], ids=["slices", "rows"])
+def test_a_stream_goes_on_and_counts_and_gives_back(spark, tmp_path, late):
+    """A row on which `lift` raises, a window over which `combine` does, a restart after each."""
+    folder = Folder(tmp_path)
+    workload = sw.Workload("ts", keys=["k"]).query("q", sw.tumbling("10 seconds"), x=summed("v"), n=sw.count())
+    batches = [
+        [(1, "a", 5), (2, "b", 0), (3, "b", 7)],
+        [(4, "a", 6), (5, "b", 60)],
+        [(12, "a", 7), (21, "a", 0)],
+        [(40, "a", 1)],
+    ]
+    found, metrics = [], []
+    for batch in batches:
+        folder.add(table_of(batch))
+        run = folder.run(spark, workload, late=late)
+        found += run.rows()
+        metrics += run.metrics()
+    results = {(r["k"], r["start"]): (r["x"], r["n"]) for r in found if r["change"] == "insert"}
+    assert results == {("a", 0): (11, 2), ("b", 0): (None, 2), ("a", 10): (7, 1)}
+    assert sum(m["bad_user_code"] for m in metrics) == sum(m["bad"] for m in metrics) == 2
+    assert sum(m["failed"] for m in metrics) == 1
+    returned = sorted((r["late"]["k"], r["late"]["v"], r["reason"]) for r in found if r["change"] == "late")
+    assert returned == ([("a", 0, "user code"), ("b", 0, "user code")] if late else [])
+    seen = sw.inspect(folder.checkpoint, spark)
+    assert (seen.bad, seen.failed) == ({"user code": 2}, 1)
+
+
+def test_a_stream_stops_at_bad_fail_and_names_the_row(spark, tmp_path):
+    folder = Folder(tmp_path)
+    folder.add(table_of([(1, "a", 5), (2, "b", 0)]))
+    workload = sw.Workload("ts", keys=["k"]).query("q", sw.tumbling("10 seconds"), x=summed("v"))
+    with pytest.raises(StreamingQueryException, match=r"query 'q': summed\('v'\): `lift` raised ZeroDivisionError"):
+        folder.run(spark, workload, bad="fail")
