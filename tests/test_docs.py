@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,21 @@ def test_links_lead_to_files(path):
 def test_every_page_is_in_the_index():
     linked = set(links_of((DOCS / "index.md").read_text(encoding="utf-8")))
     assert {page.name for page in DOCS.glob("*.md")} - linked == {"index.md"}
+
+
+def test_every_picture_is_shown_and_small():
+    pictures = set(DOCS.glob("pictures/*.png"))
+    shown = {page.parent / link for page in DOCS.glob("*.md") for link in links_of(page.read_text(encoding="utf-8"))}
+    assert pictures == shown & pictures
+    assert [str(picture) for picture in pictures if picture.stat().st_size >= 60_000] == []
+
+
+def test_pictures_are_of_the_rows_on_the_page():
+    pytest.importorskip("matplotlib")
+    page: dict[str, Any] = {}
+    for example in doctest.DocTestParser().get_examples((DOCS / "windows.md").read_text(encoding="utf-8"))[:4]:
+        exec(example.source, page)
+    assert page["van"] == script("draw").VAN
 
 
 # Names
@@ -139,6 +156,21 @@ def recipes() -> str:
 @pytest.mark.xfail(strict=True, reason="the recipes name modules as they were")
 def test_names_in_recipes_exist(source):
     assert [name for name in names_in(recipes()) if not source.has(name)] == []
+
+
+# The table of tests
+
+
+def test_table_of_tests_is_complete():
+    text = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([\w/]+(?:\.py|/))`", text))
+    modules = {path.relative_to(SRC).as_posix() for path in SRC.rglob("*.py")}
+    modules = {name for name in modules if not name.endswith(("__init__.py", "__main__.py"))}
+    tests = {path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    folders = tuple(name for name in names if name.endswith("/"))
+    assert {name for name in modules if not name.startswith(folders)} - names == set()
+    assert tests - names == set()
+    assert names - modules - tests - {name for name in folders if (SRC / name).is_dir()} == set()
 
 
 # What is written from the source
