@@ -37,7 +37,7 @@ def report_type(output: Output) -> T.StructType:
 
 
 def reports(told: Mapping[str, int | None], results: Sequence[pa.RecordBatch]) -> Iterator[Row]:
-    """What was told and these results, as reports; the results may be empty, one report there always is."""
+    """Metrics and results as reports; at least one, even without results."""
     table = pa.Table.from_batches(results) if results else None
     for at in range(0, max(table.num_rows, 1) if table is not None else 1, MOST):
         part = None
