@@ -300,7 +300,7 @@ class Results:
     Parameters
     ----------
     schema : ResultSchema, optional
-        The columns and types; None before any row has told the types.
+        The columns and types; None until rows have shown the types.
     blocks : sequence of Block
         The results, column by column.
 

@@ -1,4 +1,4 @@
-"""Time windows beside windows that only rows can tell: rows wait in the track, and what is folded there serves both."""
+"""The hand-over: rows wait among the ordered rows, and what is folded there serves time windows too."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_a_stream_that_is_stopped_anywhere_goes_on_from_bytes_alone(workload, ba
     expected = run(FakeStream(workload, shards=shards), batches)
     stream = FakeStream(workload, shards=shards)
     found = []
-    with mock.patch.object(key_chunks, "KEYS", keys):  # keys of a track that share a chunk
+    with mock.patch.object(key_chunks, "KEYS", keys):  # keys that share a chunk of ordered rows
         for batch in batches:
             if data.draw(st.booleans()):
                 stream = stream.again(workers=Workers())

@@ -1,4 +1,4 @@
-"""Intake: from what the user hands in to checked arrays. What is wrong with rows is found before any state moves."""
+"""Input: from what the user hands in to checked arrays. What is wrong with rows is found before any state moves."""
 
 from __future__ import annotations
 

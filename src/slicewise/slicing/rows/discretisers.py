@@ -126,7 +126,7 @@ class Discretiser:
 
     @property
     def name(self) -> str:
-        """Tells the discretiser from others of its track, also after some of its windows have gone."""
+        """Identifies the discretiser among others of the same state, also after some of its windows have gone."""
         return repr(self.windows[0])
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
@@ -212,7 +212,7 @@ class ConditionWindows(Discretiser):
         self.min_rows = window.min_rows if isinstance(window, Frames) else 1
 
     def mark(self, columns: Mapping[str, Column], rows: int) -> Column:
-        """Which rows meet the condition, as a column beside the user's; told once, when rows come."""
+        """Which rows meet the condition, as a column beside the user's; computed once, when rows come."""
         return Column(self.window.rule.mask(columns, rows, query=repr(self.window)).astype(np.int64), pa.bool_())
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:

@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class TickState:
-    """What must be known of rows that are gone, for every key: how many counted that are final, and the last's time."""
+    """Of rows that are gone, per key: the number of final rows that counted, and the time of the last one."""
 
     final: np.ndarray
     last: np.ndarray

@@ -1,4 +1,4 @@
-"""Triggers: the window manager of the paper. Which windows are to be reported, over which slices.
+"""The window manager of the paper: which windows are to be reported, over which slices.
 
 Asked once per watermark step with the slices as they stand. Two questions for context-free windows (which windows ended
 between two watermarks, and which of those already reported hold fresh rows), one for sessions (which runs of slices are
@@ -20,7 +20,7 @@ __all__ = ["Sessions", "corrected_windows", "ended_windows", "find_sessions"]
 
 #: Looking up one window for one key costs about as much as passing over this many slices.
 LOOKUP_COST = 4
-#: Handover over all slices for one family costs about as much as passing over this many slices more.
+#: Going over all slices for one family costs about as much as passing over this many slices more.
 FAMILY_COST = 2000
 
 

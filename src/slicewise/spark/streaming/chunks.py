@@ -1,4 +1,4 @@
-"""Chunks: the state of a shard cut into pieces, so that a micro-batch writes what it touched and not everything.
+"""Chunks: the state of a shard in parts, so that a micro-batch writes what it touched and not everything.
 
 Time slices and stored rows go into chunks by their event time: new rows touch the last few chunks, old ones stay as
 they were and are dropped whole. What context-aware queries keep is cut by keys. A chunk is identified by the digest of

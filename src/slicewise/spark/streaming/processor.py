@@ -35,8 +35,7 @@ from slicewise.workload import Workload
 
 __all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor"]
 
-#: The state variable that holds the chunks, by name. As types and not as text, which Spark would have to be asked to
-#: read in every micro-batch, once for each time it is said.
+#: The state variable that holds the chunks, by name. Passed as types: text would be parsed by the JVM at every call.
 CHUNKS_STATE = "chunks"
 _NAME = T.StructType([T.StructField("name", T.StringType())])
 _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("head", T.StringType())])

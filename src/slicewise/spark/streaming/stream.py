@@ -65,7 +65,7 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
 
 
 def _can_slice(plan: Plan) -> bool:
-    """Whether shards can do without rows: no window is told by rows in order, no aggregate depends on it."""
+    """Whether shards can do without rows: no window and no aggregate depends on rows in order."""
     return not plan.context and not plan.recomputed
 
 
@@ -110,7 +110,7 @@ def _idle(said: str | None, source: Source) -> int | None:
     if said is None:
         return None
     amount, workload = to_amount(said, name="idle"), source.workload
-    # Integers that nobody says the unit of go with no clock, also where windows only count rows.
+    # Integers without a unit go with no clock, also where windows only count rows.
     plain = pa.types.is_integer(source.time_type) and not workload.needs_unit
     if amount.measure.kind != "time" or workload.time_measure.kind != "time" or plain:
         raise QueryError(f"`idle` is a duration on the clock, and event time must be too; got {said!r}")
