@@ -289,7 +289,7 @@ class Operator:
         watermark = None if abs(core.watermark) >= INFINITY else core.watermark
         if core.engine is None:
             return Stats(0, 0, 0, 0, 0, 0, 0, watermark)
-        return Stats.of(core.engine.settled(), core.counters, watermark)
+        return Stats.of(core.engine.compacted(), core.counters, watermark)
 
     def slices(self) -> pa.Table:
         """The time slices as they stand.
@@ -348,7 +348,7 @@ class Operator:
         check_runnable(workload)
         self._adapt(workload)
         engine = self._core.engine
-        since = None if engine is None else engine.since.get(name)
+        since = None if engine is None else engine.reports_from.get(name)
         return since if since is not None and since > -INFINITY else None
 
     def remove_query(self, name: str) -> None:
