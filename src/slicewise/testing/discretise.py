@@ -102,7 +102,8 @@ def punctuated(query: Any, rows: Sequence[Row]) -> list[Found]:
     """
     meets = meeting(query, rows)
     starts = [i for i in range(len(rows)) if i == 0 or meets[i]]
-    return [_run(rows, low, high) for low, high in zip(starts, [*starts[1:], len(rows)], strict=True)]
+    ends = [*starts[1:], *([len(rows)] if rows else [])]  # all rows of a key may have been refused
+    return [_run(rows, low, high) for low, high in zip(starts, ends, strict=True)]
 
 
 def frames(query: Any, rows: Sequence[Row]) -> list[Found]:
