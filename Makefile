@@ -53,7 +53,8 @@ bench: $(STAMP) ## Measure engine, windows and aggregators; every answer is chec
 	$(BIN)/python benchmarks/windows.py
 	$(BIN)/python benchmarks/swag.py
 
-docs: ## List the documentation, with the title of each page
+docs: $(STAMP) ## Write docs/api.md from the docstrings, and list all pages with their titles
+	$(BIN)/python docs/make_api.py
 	@find README.md CONTRIBUTING.md CHANGELOG.md docs -name '*.md' -size +0 | while read -r page; do \
 		printf '  %-32s %s\n' "$$page" "$$(sed -n 's/^# //p' "$$page" | head -n 1)"; \
 	done

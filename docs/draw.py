@@ -15,6 +15,7 @@ mpl.use("Agg")
 
 import matplotlib.dates as dates
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
 import slicewise as sw
 from slicewise.plot import timeline
@@ -84,6 +85,37 @@ def late() -> None:
     show(found + op.advance(now), ["per hour", "trip"], rows, "late", late_row)
 
 
+def slices() -> None:
+    """Rows, the slices that they are cut into, and the windows that are runs of them: for ``docs/inside.md``."""
+    workload = (
+        sw.Workload(time="at")
+        .query("10 minutes", sw.tumbling("10 minutes"), n=sw.count())
+        .query("15 every 10", sw.sliding("15 minutes", every="10 minutes"), n=sw.count())
+        .query("session, gap 5", sw.session("5 minutes"), n=sw.count())
+    )
+    op = workload.operator()
+    op.process_batch(VAN)
+    cut = op.slices()
+    figure, ax = plt.subplots(figsize=(7.2, 3.4), layout="constrained")
+    timeline(op.close(), [q.name for q in workload.queries], ax=ax)
+    bottom, _ = ax.get_ylim()
+    ax.set_ylim(bottom, 1.5)
+    first, last = (cut[name].to_numpy().astype("M8[us]") for name in ("first", "last"))
+    margin = timedelta(minutes=0.35)
+    for low, high, rows in zip(first.tolist(), last.tolist(), cut["rows"].to_pylist(), strict=True):
+        ax.barh(0.6, high - low + 2 * margin, left=low - margin, height=0.42, color="#333333", alpha=0.75)
+        ax.text(low + (high - low) / 2, 0.6, rows, color="white", ha="center", va="center", fontsize=8)
+    edges = {at for name in ("start", "end") for at in cut[name].to_numpy().astype("M8[us]").tolist()}
+    for edge in sorted(edges):
+        ax.axvline(edge, color="#B22222", linewidth=0.8, linestyle=(0, (3, 3)), zorder=0)
+    ax.plot(VAN["at"], [1.15] * len(VAN["at"]), "o", color="#333333", markersize=4)
+    ax.set_yticks([1.15, 0.6, *ax.get_yticks()], ["rows", "slices", *(t.get_text() for t in ax.get_yticklabels())])
+    ax.xaxis.set_major_locator(dates.MinuteLocator(byminute=range(0, 60, 10)))
+    ax.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))
+    ax.set_xlim(NINE - timedelta(minutes=6), NINE + timedelta(minutes=50))
+    save(figure, "slices")
+
+
 def show(results: sw.Results, lanes: list[str], rows: list[datetime], name: str, late: Sequence[datetime] = ()) -> None:
     """Draw results under their rows, and save the picture."""
     figure, ax = plt.subplots(figsize=(7.2, 0.9 + 0.55 * len(lanes)), layout="constrained")
@@ -97,6 +129,11 @@ def show(results: sw.Results, lanes: list[str], rows: list[datetime], name: str,
     ax.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))
     if not late:  # the same hour in all pictures of the van
         ax.set_xlim(NINE - timedelta(minutes=6), NINE + timedelta(minutes=50))
+    save(figure, name)
+
+
+def save(figure: Figure, name: str) -> None:
+    """Write a picture."""
     path = HERE / "pictures" / f"{name}.png"
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=110, metadata={"Software": None})
@@ -107,3 +144,4 @@ if __name__ == "__main__":
     for name, lanes in PICTURES.items():
         draw(name, lanes)
     late()
+    slices()

@@ -1,4 +1,4 @@
-"""Late rows on a stream: what was said is corrected, what became untrue is withdrawn, and `sw.latest` is the truth.
+"""Late rows on a stream: results are corrected or withdrawn, and `sw.latest` gives those that hold in the end.
 
 Rides of a bike come in three micro-batches. The last one brings a ride that another station held back. It changes a
 count that was already reported, and it joins two trips into one, so both are withdrawn.
@@ -25,9 +25,9 @@ def batch(*rides):
 
 def show(results):
     for r in results.orderBy("batch" if "batch" in results.columns else "query", "query", "window.start").collect():
-        said = f"batch {r.batch}  {r.change:<7}" if "batch" in results.columns else "finally"
+        label = f"batch {r.batch}  {r.change:<7}" if "batch" in results.columns else "finally"
         counted = "" if r.rides is None else f"  {r.rides} rides, {r.km} km"
-        print(f"{said}  {r.query:<8}  {r.window.start:%H:%M} to {r.window.end:%H:%M}{counted}")
+        print(f"{label}  {r.query:<8}  {r.window.start:%H:%M} to {r.window.end:%H:%M}{counted}")
 
 
 arrived = [

@@ -1,7 +1,7 @@
 """A window of your own: a machine's production runs, which end when the tool is changed or 100 parts are made.
 
-No built-in window says "whichever comes first". A class does: it is asked about each row, in event-time order, how many
-windows begin with the row and how many end before it. Its attributes are the state: one object per key.
+No built-in window ends at "whichever comes first", but a class can: for each row, in event-time order, it returns how
+many windows begin with the row and how many end before it. Its attributes are the state; there is one object per key.
 """
 
 import slicewise as sw

@@ -1,8 +1,8 @@
 """Rolling counts: how often was each card used in the last hour, the last 12 hours, the last 24 hours?
 
-One pass over the stream answers all three. With `emit="changes"` a micro-batch reports the windows that it changed and
-no others, also those that end in the hours ahead, as they stand. Put each under its card, query and end, and the table
-knows the counts of every hour to come: they fall by themselves when payments grow old, without a row being written.
+One pass over the stream answers all three. With `emit="changes"` a micro-batch reports only the windows that it
+changed, including those that end in the hours ahead. Stored by card, query and end, they form a table with the counts
+of every hour to come: counts fall when payments grow old, without another row being written.
 """
 
 import json

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 slow_is_fine = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -17,7 +18,7 @@ settings.register_profile("long", settings.get_profile("quick"), max_examples=60
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long files first, so that two workers end at about the same time."""
     long = ["test_stream_kill.py", "/spark/", "/cli/", "test_examples.py", "/docs/"]
     items.sort(key=lambda item: next((i for i, part in enumerate(long) if part in str(item.path)), len(long)))

@@ -9,4 +9,6 @@ from hypothesis import settings
 
 def fewer(times: int, *, least: int = 3, **others: Any) -> settings:
     """So many times fewer examples than other properties, for one that costs more or is tried in many cases."""
-    return settings(max_examples=max(settings.default.max_examples // times, least), **others)
+    profile = settings.default
+    assert profile is not None
+    return settings(max_examples=max(profile.max_examples // times, least), **others)

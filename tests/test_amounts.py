@@ -20,6 +20,7 @@ from slicewise.amounts import (
     Amount,
     Measure,
     format_instant,
+    in_unit,
     rows,
     to_amount,
     to_instant,
@@ -34,9 +35,12 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 
-def refuses(message: str):
-    """Expect a QueryError whose whole message is ``message``."""
-    return pytest.raises(QueryError, match=f"^{re.escape(message)}$")
+@contextlib.contextmanager
+def refuses(message: str, parameter: str | None = None):
+    """Expect a QueryError whose whole message is ``message``, about ``parameter`` or else the one it begins with."""
+    with pytest.raises(QueryError, match=f"^{re.escape(message)}$") as caught:
+        yield
+    assert caught.value.parameter == (parameter or message.split("`")[1])
 
 
 # -- lengths that are read
@@ -345,7 +349,9 @@ def test_length_beyond_64_bits_is_refused(value, shown):
     ],
 )
 def test_rows_takes_a_positive_whole_number(n, shown):
-    with refuses(f"`rows` takes a whole number of rows, at least 1; got {shown}; write rows(100) for a hundred rows"):
+    with refuses(
+        f"`rows` takes a whole number of rows, at least 1; got {shown}; write rows(100) for a hundred rows", "n"
+    ):
         rows(n)
 
 
@@ -364,7 +370,8 @@ def test_rows_takes_a_positive_whole_number(n, shown):
 def test_units_takes_a_positive_finite_size(size, shown):
     with refuses(
         f"`units` takes a positive, finite number as its size; got {shown}; "
-        "write units(10, 'km') for ten of the column 'km'"
+        "write units(10, 'km') for ten of the column 'km'",
+        "size",
     ):
         units(size, "km")
 
@@ -372,9 +379,25 @@ def test_units_takes_a_positive_finite_size(size, shown):
 @pytest.mark.parametrize(("column", "shown"), [(3, "3"), (None, "None"), ("", "''")])
 def test_units_takes_a_column_name(column, shown):
     with refuses(
-        f"`units` takes the name of a numeric column; got {shown}; write units(10, 'km') for ten of the column 'km'"
+        f"`units` takes the name of a numeric column; got {shown}; write units(10, 'km') for ten of the column 'km'",
+        "column",
     ):
         units(10, column)
+
+
+# -- lengths in the unit of an integer time column
+
+
+def test_length_between_two_units_is_refused():
+    with refuses("`every` must be a whole number of seconds, the time column's unit; got '500 milliseconds'; round it"):
+        in_unit(to_amount("500 ms", name="every"), "seconds", name="every")
+
+
+def test_length_beyond_64_bits_of_its_unit_is_refused():
+    with refuses(
+        "`length` does not fit 64 bits in nanoseconds, the time column's unit; got '200000 days'; use less", "length"
+    ):
+        in_unit(to_amount("200000 days", name="length"), "nanoseconds", name="length")
 
 
 # -- points in time

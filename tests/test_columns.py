@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from slicewise.columns import Column, is_integral, physical_dtype
 from slicewise.errors import DataError
-from slicewise.testing.same import is_same
+from slicewise.same import is_same
 
 UTC_US = pa.timestamp("us", "UTC")
 NAN = float("nan")

@@ -304,6 +304,7 @@ def test_condition_is_data():
 def test_what_cannot_be_read_is_pointed_at(text, place, what):
     with pytest.raises(QueryError, match=f"^`condition` {re.escape(what)}; got\n") as caught:
         Condition.of(text)
+    assert caught.value.parameter == "condition"
     _, shown, caret, hint = str(caught.value).split("\n")
     assert shown == "    " + text
     assert caret == "    " + " " * place + "^"
@@ -320,16 +321,18 @@ def test_long_text_is_shown_around_the_place():
 
 
 def test_deep_nesting_is_refused():
-    with pytest.raises(QueryError, match=r"^`condition` is nested too deeply; got '\(\(\("):
+    with pytest.raises(QueryError, match=r"^`condition` is nested too deeply; got '\(\(\(") as caught:
         Condition.of("(" * 5000 + "a" + ")" * 5000)
+    assert caught.value.parameter == "condition"
 
 
 @pytest.mark.parametrize("bad", ["", "  ", None, 5, ["a"]])
 def test_condition_is_a_text_or_a_function(bad):
     with pytest.raises(
         QueryError, match=r"^`condition` must be a column name, an expression such as 'price < 10', or a f"
-    ):
+    ) as caught:
         Condition.of(bad)
+    assert caught.value.parameter == "condition"
 
 
 # -- what does not fit the columns
@@ -484,6 +487,9 @@ def test_function_must_name_its_columns():
         QueryError, match=r"^the condition cheap is a function that reads no columns; name them: columns="
     ):
         Condition.of(cheap).mask({"price": Column.of([1])})
+    with pytest.raises(QueryError, match=r"^query 'q': the condition cheap is a function") as caught:
+        Condition.of(cheap).mask({"price": Column.of([1])}, query="q")
+    assert (caught.value.parameter, caught.value.query) == ("columns", "q")
     with refuses("the condition cheap reads a column 'price' that the rows do not have; did you mean 'prize'?"):
         Condition.of(cheap, ["price"]).mask({"prize": Column.of([1])})
 

@@ -1,4 +1,4 @@
-"""The example scripts, each run in a folder of its own; and the links and pictures of the pages.
+"""The example scripts, each run in a folder of its own.
 
 Scripts run as a user runs them, in a process of their own, but for most of those on Spark: they run here, in the
 session that all tests share, and do not stop it.
@@ -6,9 +6,6 @@ session that all tests share, and do not stop it.
 
 from __future__ import annotations
 
-import doctest
-import importlib.util
-import re
 import runpy
 import subprocess
 import sys
@@ -19,7 +16,6 @@ import pytest
 from tests.sessions import shared_session
 
 FOLDER = Path(__file__).parent.parent / "examples"
-DOCS = Path(__file__).parent.parent / "docs"
 
 #: What each script prints, line by line, without the spaces around it.
 PRINTED = {
@@ -51,6 +47,18 @@ PRINTED = {
         "two weeks  days -7 to 7   longest streak 3",
         "two weeks  days  0 to 14  longest streak 4",
         "two weeks  days  7 to 21  longest streak 4",
+    ],
+    "dashboard": [
+        "per_second  264 windows  43 corrections",
+        "trend        60 windows  16 corrections",
+        "so_far       28 windows  12 corrections",
+        "active       28 windows   0 corrections",
+        "last windows of sensor 0:",
+        "per_second  second 68.000 to 69.000  speed 41491, n 479",
+        "trend       second 65.000 to 75.000  speed 41810, peak 84215",
+        "so_far      second  0.000 to 70.000  peak 84219, n 29768",
+        "active      second 65.948 to 69.999  n 1492, middle 41164",
+        "120000 rows, 0 of them too late for every window",
     ],
     "batch_sliding": [
         "1036 windows, 1036 by Spark, 0 differ",
@@ -87,8 +95,6 @@ PRINTED = {
 SPARK = {"batch_sliding", "rolling", "late_corrections"}
 #: One script on Spark in a process of its own is enough to show that they start and stop a session.
 HERE = SPARK - {"batch_sliding"}
-#: The dashboard is `make demo`.
-ELSEWHERE = {"dashboard"}
 LONGEST = 60
 
 SCRIPTS = [pytest.param(name, marks=pytest.mark.spark if name in SPARK else ()) for name in sorted(PRINTED)]
@@ -117,41 +123,6 @@ def run_here(script, monkeypatch, capsys):
 
 def test_every_example_is_run_here_and_is_short():
     scripts = {path.stem: path for path in FOLDER.glob("*.py")}
-    assert scripts.keys() == PRINTED.keys() | ELSEWHERE
+    assert scripts.keys() == PRINTED.keys()
     lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in scripts.items()}
     assert {name for name, n in lines.items() if n >= LONGEST} == set()
-
-
-# -- pages
-
-
-def linked(page):
-    """What a page links to or shows, besides other sites."""
-    found = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
-    return [page.parent / target for target in found if "://" not in target]
-
-
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
-def test_links_of_a_page_lead_somewhere(page):
-    assert [str(target) for target in linked(page) if not target.exists()] == []
-
-
-def test_every_page_is_in_the_index():
-    assert set(DOCS.glob("*.md")) - set(linked(DOCS / "index.md")) == {DOCS / "index.md"}
-
-
-def test_every_picture_is_shown_and_small():
-    pictures = set(DOCS.glob("pictures/*.png"))
-    assert pictures == {target for page in DOCS.glob("*.md") for target in linked(page)} & pictures
-    assert [str(picture) for picture in pictures if picture.stat().st_size >= 60_000] == []
-
-
-def test_pictures_are_of_the_rows_on_the_page():
-    pytest.importorskip("matplotlib")
-    spec = importlib.util.spec_from_file_location("draw", DOCS / "draw.py")
-    draw = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(draw)
-    page = {}
-    for example in doctest.DocTestParser().get_examples((DOCS / "windows.md").read_text(encoding="utf-8"))[:4]:
-        exec(example.source, page)
-    assert page["van"] == draw.VAN

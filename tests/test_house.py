@@ -6,12 +6,15 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 SRC = Path(__file__).parent.parent / "src" / "slicewise"
 MODULES = sorted(SRC.rglob("*.py"))
 LONGEST = 500
+#: Modules that are too long and not split yet. Whoever splits one takes it off: a module that passes here fails.
+TOO_LONG = {"slicing/operator.py"}
 
 #: The path. A stage imports from stages of a lower rank and from itself.
 STAGES = {
@@ -22,6 +25,7 @@ STAGES = {
     "kernels": 1,
     "times": 2,
     "plain": 1,
+    "same": 1,
     "options": 1,
     "installation": 1,
     "archive": 1,
@@ -36,11 +40,52 @@ STAGES = {
     "spark": 8,
 }
 #: Beside the path, with the highest rank that each may import. Nothing on the path imports these.
-BESIDE = {"baselines": 7, "testing": 8, "cli": 8, "plot": 8, "__main__": 8}
+BESIDE = {"testing": 8, "cli": 8, "plot": 8, "__main__": 8}
 #: `Workload.explain`, `operator` and `run` open later stages, when they are called and not before.
 DOORS = {"workload"}
 #: The package itself hands out the public names of all stages.
 ROOT = "__init__"
+
+#: Words that are no names, nor parts of names: they say of a thing that it was spoken of, and not what it is.
+NO_NAMES = {"said", "told", "found", "mine", "own", "many", "more"}
+#: Public names, which stay.
+PUBLIC = {"insert_many", "query_many"}
+#: Modules with such names in them. Whoever cleans one takes it off: a module that passes here fails.
+NAMED_BADLY: set[str] = {
+    "slicing/answers/range_stores.py",
+    "slicing/input.py",
+    "slicing/keys.py",
+    "slicing/operator.py",
+    "slicing/row_buffer.py",
+    "slicing/rows/context_aware.py",
+    "slicing/rows/discretisers.py",
+    "slicing/rows/measure_windows.py",
+    "slicing/rows/monotonic.py",
+    "slicing/rows/ticks.py",
+    "slicing/rows/user_windows.py",
+    "slicing/time/edges.py",
+    "slicing/time/slicer.py",
+    "slicing/time/slices.py",
+    "slicing/time/tuples.py",
+    "spark/batch.py",
+    "spark/cells.py",
+    "spark/composing.py",
+    "spark/harness.py",
+    "spark/measures.py",
+    "spark/output.py",
+    "spark/partials.py",
+    "spark/rows.py",
+    "spark/running.py",
+    "spark/session.py",
+    "spark/source.py",
+    "spark/streaming/inspecting.py",
+    "spark/streaming/packs.py",
+    "spark/streaming/processor.py",
+    "spark/streaming/reports.py",
+    "spark/streaming/stream.py",
+    "spark/totals.py",
+    "spark/types.py",
+}
 
 
 @dataclass(frozen=True)
@@ -106,11 +151,28 @@ def _allowed(stage: str, target: str, at_once: bool) -> bool:
         return True
     if stage in BESIDE:
         return target in BESIDE or (STAGES[target] <= BESIDE[stage] if target in STAGES else not at_once)
-    if target == "testing":
-        return not at_once  # invariants in code, called by the tests alone
     if target not in STAGES:
         return False
     return STAGES[target] < STAGES[stage] or (stage in DOORS and not at_once)
+
+
+def bad_names(source: str) -> list[str]:
+    """The variables, parameters, attributes, functions and classes of a module that are named by ``NO_NAMES``."""
+    wrong = []
+    for name, line in _defined(ast.parse(source)):
+        if name not in PUBLIC and NO_NAMES & set(name.lower().split("_")):
+            wrong.append(f"line {line}: {name}")
+    return wrong
+
+
+def _defined(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            yield (node.id if isinstance(node, ast.Name) else node.attr), node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name, node.lineno
 
 
 def name_of(path: Path) -> str:
@@ -119,6 +181,14 @@ def name_of(path: Path) -> str:
 
 def stage_of_path(path: Path) -> str:
     return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def listed(unfinished: set[str], reason: str) -> list[Any]:
+    """All modules as parameters of a test; those that are not done yet must fail it."""
+    failing = pytest.mark.xfail(strict=True, reason=reason)
+    return [
+        pytest.param(path, id=name_of(path), marks=failing if name_of(path) in unfinished else ()) for path in MODULES
+    ]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -134,10 +204,20 @@ def test_module_has_a_place_in_the_house(path):
     assert stage in {*STAGES, *BESIDE, ROOT, "__main__"}, f"give {stage!r} a rank in STAGES or BESIDE of {__name__}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@pytest.mark.parametrize("path", listed(TOO_LONG, "not split yet"))
 def test_module_stays_short(path):
     lines = path.read_text(encoding="utf-8").count("\n")
     assert lines < LONGEST, f"{name_of(path)} has {lines} lines; split it by what it does"
+
+
+@pytest.mark.parametrize("path", listed(NAMED_BADLY, "named badly"))
+def test_names_are_nouns_of_the_field(path):
+    assert bad_names(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("names", [TOO_LONG, NAMED_BADLY])
+def test_modules_that_are_not_done_exist(names):
+    assert names <= {name_of(path) for path in MODULES}
 
 
 # -- the checks themselves
@@ -176,6 +256,7 @@ def test_right_turns_are_allowed(stage, source):
         ("workload", "from slicewise.plan.plan import Plan", "line 1: workload may not import slicewise.plan.plan"),
         ("slicing", "from slicewise.testing import oracle", "line 1: slicing may not import slicewise.testing"),
         ("swag", "from slicewise.slicing import stores", "line 1: swag may not import slicewise.slicing"),
+        ("swag", "def f():\n    from slicewise.testing import laws", "line 2: swag may not import slicewise.testing"),
         ("slicing", "def f():\n    from pyspark.sql import Row", "line 2: pyspark is imported in spark/ only"),
         ("cli", "import pyspark", "line 1: pyspark is imported in spark/ only"),
         ("results", "import pandas", "line 1: pandas is imported inside the function that needs it"),
@@ -185,3 +266,22 @@ def test_right_turns_are_allowed(stage, source):
 def test_wrong_turns_are_found(stage, source, message):
     (found,) = wrong_turns(stage, imports_of(source, f"slicewise.{stage}"))
     assert found.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("found = 1", ["line 1: found"]),
+        ("def f(own): pass", ["line 1: own"]),
+        ("def f(*, how_many=1): pass", ["line 1: how_many"]),
+        ("def _told(): pass", ["line 1: _told"]),
+        ("class A:\n    TOLD: int = 1", ["line 2: TOLD"]),
+        ("self.said = [x for more in y]", ["line 1: said", "line 1: more"]),
+        ("for mine, yours in pairs: pass", ["line 1: mine"]),
+        ("founder = owner = manyfold = moreover = 1", []),
+        ("f(own=1); x = y.found", []),  # named by others
+        ("def insert_many(self): pass", []),
+    ],
+)
+def test_bad_names_are_found(source, names):
+    assert bad_names(source) == names

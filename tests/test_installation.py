@@ -53,7 +53,7 @@ def test_the_java_that_spark_would_start(monkeypatch, tmp_path, says, version, w
     if version is not None and version >= 17:
         assert found == Java(f"{home}/bin/java", version)
         return
-    wrong = f"{home}/bin/java is Java {version}" if version else f"{home}/bin/java does not say its version"
+    wrong = f"{home}/bin/java is Java {version}" if version else f"{home}/bin/java does not report its version"
     if where == "PATH":
         assert found == Problem(wrong, INSTALL)
     else:
@@ -155,9 +155,9 @@ def test_another_python_may_run_workers_that_has_what_they_need(bare, site, monk
     ("script", "wrong"),
     [
         ("echo '[\"3.8\", []]'", f"which is Python 3.8, and here is {HERE}"),
-        ("exit 1", "which is no Python"),
-        ("echo what?", "which is no Python"),
-        (None, "which is no program"),
+        ("exit 1", "which is not a Python interpreter"),
+        ("echo what?", "which is not a Python interpreter"),
+        (None, "which is not a program"),
     ],
 )
 def test_programs_that_cannot_run_workers(monkeypatch, tmp_path, script, wrong):
@@ -192,7 +192,7 @@ def test_without_pyspark_every_door_to_spark_says_what_to_install(door):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.stderr) == (
-        "Spark is not there: pyspark is not installed; pip install 'slicewise[spark]'\n",
+        "Spark is not available: pyspark is not installed; pip install 'slicewise[spark]'\n",
         "",
     )
 
@@ -210,7 +210,7 @@ def test_a_pyspark_that_is_too_old(monkeypatch):
 def test_without_py4j(monkeypatch):
     monkeypatch.delitem(sys.modules, "pyspark", raising=False)
     found = without_pyspark(ModuleNotFoundError("No module named 'py4j.java'", name="py4j.java"))
-    assert str(found) == "Spark is not there: py4j is not installed; pip install 'slicewise[spark]'"
+    assert str(found) == "Spark is not available: py4j is not installed; pip install 'slicewise[spark]'"
 
 
 def test_without_pandas_results_say_what_to_install(monkeypatch):

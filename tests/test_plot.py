@@ -233,6 +233,36 @@ def test_a_key_of_several_columns_is_a_tuple():
         plot.series(results, "q", key=("a", 3))
 
 
+# -- bands
+
+
+def drawn_bands(ax) -> list[list[float]]:
+    return [seconds(patch.get_bbox().intervalx.tolist()) for patch in ax.patches]
+
+
+def test_bands_are_the_windows_that_hold_in_the_end():
+    ax = plot.series(corrected(), "per_second", key="a")
+    assert plot.bands(corrected(), "visit", key="a", ax=ax) is ax
+    # [0, 3) and [6, 8) were withdrawn.
+    assert drawn_bands(ax) == [[0.0, 8.0]]
+    assert drawn_bands(plot.bands(corrected(), "visit")) == [[0.0, 2.0], [0.0, 8.0]]
+    assert [patch.get_label() for patch in plot.bands(corrected(), "visit").patches] == ["visit", "_"]
+
+
+def test_windows_that_stayed_open_have_no_band():
+    op = sw.Workload(time="t").query("q", sw.punctuated("v > 5"), n=sw.count()).operator()
+    op.process_batch({"t": [1, 4, 6], "v": [1, 9, 2]})
+    (band,) = plot.bands(op.close(), "q").patches
+    assert (band.get_bbox().intervalx.tolist(), band.get_label()) == ([1.0, 4.0], "q")
+
+
+def test_bands_of_an_unknown_query_or_key_are_refused():
+    with pytest.raises(DataError, match=r"^there is no query 'vist' in the results; did you mean 'visit'\?$"):
+        plot.bands(corrected(), "vist")
+    with pytest.raises(DataError, match=r"^there are no results of key c; known: b, a$"):
+        plot.bands(corrected(), "visit", key="c")
+
+
 # -- what is taken
 
 

@@ -89,7 +89,7 @@ def install(environment: Environment, wheel: Path, extras: str) -> None:
 # -- what each extra promises
 
 COUNT = "sw.Workload(time='t').query('q', sw.tumbling(5), n=sw.count())"
-NO_SPARK = "Spark is not there: pyspark is not installed; pip install 'slicewise[spark]'"
+NO_SPARK = "Spark is not available: pyspark is not installed; pip install 'slicewise[spark]'"
 
 
 def none(environment: Environment) -> None:

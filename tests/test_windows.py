@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.amounts import INTEGER, ROWS, TIME, Amount, Measure, rows, units
 from slicewise.errors import QueryError
+from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.windows import Context, Landmark, Sliding, Window
 
 SECOND = 1_000_000
@@ -162,6 +163,139 @@ def test_the_base_says_nothing():
     for ask in ("context", "measures", "measure"):
         with pytest.raises(NotImplementedError):
             getattr(Window(), ask)
+
+
+# -- what the later stages ask
+
+
+@pytest.mark.parametrize(
+    ("window", "axis", "overlap", "reach"),
+    [
+        (sw.tumbling(10), INTEGER, 1, 10),
+        (sw.tumbling("10 seconds"), TIME, 1, 10 * SECOND),
+        (sw.sliding(10, every=3), INTEGER, 4, 10),
+        (sw.sliding(3, every=10), INTEGER, 1, 10),
+        (sw.sliding(rows(10), every=rows(4)), ROWS, 3, 0),
+        (sw.sliding(units(2.5, "km"), every=units(0.5, "km")), KM, 5, 0),
+        (sw.sliding(rows(10), every=5), None, 1, 5),
+        (sw.sliding(5, every=rows(10)), None, 1, 5),
+        (sw.session(5), None, 1, 5),
+        (sw.cumulative(12, every=4), INTEGER, 3, 12),
+        (sw.landmark(every=5, since=-3), INTEGER, 2, 5),
+        (sw.between(-5, 5), INTEGER, 1, 10),
+        (sw.punctuated("x"), None, 1, 0),
+        (sw.frames("x"), None, 1, 0),
+        (sw.user_defined(Trader), None, 1, 0),
+        (sw.policy(too_old), None, 1, 0),
+        (sw.policy(too_old, every="5 seconds"), None, 1, 5 * SECOND),
+    ],
+    ids=repr,
+)
+def test_every_kind_says_where_it_is_known_how_it_overlaps_and_how_far_it_reaches(window, axis, overlap, reach):
+    assert (window.axis, window.overlap, window.reach) == (axis, overlap, reach)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+def test_a_window_is_on_time_or_a_session_or_needs_rows(window):
+    on_time = window.context is Context.FREE and window.measure.is_event_time
+    assert window.is_periodic == on_time
+    assert window.needs_rows == (not on_time and window.kind != "session")
+    assert window.counts_rows == (ROWS in window.measures)
+    assert (window.session_gap is not None) == (window.kind == "session")
+    assert (window.markers is not None) == (window.kind == "punctuated")
+    assert window.state_classes == ({Trader} if window.kind == "user_defined" else set())
+
+
+@pytest.mark.parametrize(
+    ("window", "progressions", "points"),
+    [
+        (sw.tumbling(10, offset=3), {(10, 3)}, set()),
+        (sw.sliding(13, every=10), {(10, 0), (10, 3)}, set()),
+        (sw.sliding(rows(13), every=rows(10)), {(10, 0), (10, 3)}, set()),
+        (sw.cumulative(12, every=4, offset=5), {(4, 1)}, set()),
+        (sw.landmark(every=5, since=-3), {(5, 2)}, {-3}),
+        (sw.between(-5, 5), set(), {-5, 5}),
+        (sw.session(5), set(), set()),
+        (sw.sliding(rows(10), every=5), set(), set()),
+        (sw.sliding(units(2.5, "km"), every=units(0.5, "km")), set(), set()),
+        (sw.punctuated("x"), set(), set()),
+    ],
+    ids=repr,
+)
+def test_edges_known_in_advance_are_grids_and_points(window, progressions, points):
+    assert {(p.step, p.phase) for p in window.progressions} == progressions
+    assert window.points == points
+
+
+def test_windows_on_one_axis_are_found_together_and_others_alone():
+    counts, more_counts = sw.tumbling(rows(3)), sw.sliding(rows(10), every=rows(2))
+    km, miles = sw.tumbling(units(2, "km")), sw.tumbling(units(2, "miles"))
+    recent, marks = sw.sliding(rows(3), every=5), sw.punctuated("go")
+    assert counts.discretiser_key == more_counts.discretiser_key
+    assert len({w.discretiser_key for w in (counts, km, miles, recent, marks, sw.frames("go"))}) == 6
+    assert sw.tumbling(units(5, "km")).discretiser_key == km.discretiser_key
+    assert sw.sliding(rows(4), every=5).discretiser_key != recent.discretiser_key
+
+
+def test_a_kind_that_nobody_registered_is_refused_by_name():
+    with refuses(
+        "nothing finds the windows of Window(); register a discretiser for Unknown in DISCRETISERS of "
+        "slicewise.slicing.rows.registry"
+    ):
+        discretisers_for([Unknown()])
+
+
+class Unknown(Window):
+    """A kind of window that the engine has not learned of."""
+
+    context = Context.FORWARD_FREE
+    measures = (TIME,)
+
+    def __repr__(self):
+        return "Window()"
+
+
+@pytest.mark.parametrize(
+    ("window", "parameters"),
+    [
+        (sw.sliding("2 minutes", every="1 minute", offset="30 seconds"), {"length": 120, "every": 60, "offset": 30}),
+        (sw.sliding(120, every=60, offset=30), {"length": 120, "every": 60, "offset": 30}),
+        (sw.sliding(rows(5), every="1 minute"), {"length": 5, "every": 60}),
+        (sw.cumulative("1 hour", every="1 minute", offset="1 minute"), {"length": 3600, "every": 60, "offset": 60}),
+        (sw.landmark(every="1 minute", since="1970-01-02"), {"every": 60, "since": 86400, "on": None}),
+        (sw.landmark(every=60, since="1970-01-02"), {"every": 60, "since": 86400, "on": None}),
+        (sw.landmark(every="1 minute", since=86400), {"every": 60, "since": 86400, "on": None}),
+        (sw.between("1970-01-02", "1970-01-03"), {"start": 86400, "end": 172800}),
+        (sw.between(86400, 172800), {"start": 86400, "end": 172800}),
+        (sw.session("1 minute"), {"gap": 60}),
+        (sw.policy(too_old, every="1 minute"), {"every": 60}),
+    ],
+    ids=repr,
+)
+def test_a_window_goes_into_the_unit_of_the_time_column(window, parameters):
+    there = window.in_unit("seconds")
+    values = {name: getattr(there, name) for name in parameters}
+    assert {name: value.size if isinstance(value, Amount) else value for name, value in values.items()} == parameters
+    assert there.time_measure == Measure("time", unit="seconds")
+    assert there.in_unit("seconds") is there
+    assert there.in_unit(None).in_unit("seconds") == there
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+def test_without_a_unit_a_window_stays_as_it_is(window):
+    assert window.in_unit(None) is window
+
+
+def test_numbers_on_a_measure_can_be_made_whole():
+    window = sw.sliding(units(2.5, "km"), every=units(0.25, "km"), offset=units(0.125, "km")).scaled(3)
+    assert window == sw.sliding(units(2500, "km"), every=units(250, "km"), offset=units(125, "km"))
+    assert window.family is not None
+
+
+def test_runs_longer_than_any_stream_are_no_windows():
+    op = sw.Workload("t").query("q", sw.frames("v > 0", min_rows=2**70), n=sw.count()).operator()
+    op.process_batch({"t": [1, 2], "v": [1, 1]})
+    assert list(op.close()) == []
 
 
 # -- amounts in every spelling
@@ -379,3 +513,37 @@ def test_a_policy_watches_aggregates():
         sw.policy(too_old, watch={"n": 5})
     with refuses("`watch` must map names to aggregates; got [5]"):
         sw.policy(too_old, watch=[5])
+
+
+@pytest.mark.parametrize(
+    ("make", "parameter"),
+    [
+        (lambda: sw.tumbling("0 seconds"), "length"),
+        (lambda: sw.tumbling(10, offset="1 second"), "offset"),
+        (lambda: sw.sliding("1 second", every=5), "every"),
+        (lambda: sw.sliding(rows(5), every=5, offset=1), "offset"),
+        (lambda: sw.session(rows(5)), "gap"),
+        (lambda: sw.cumulative(10, every="1 second"), "every"),
+        (lambda: sw.cumulative(10, every=3), "every"),
+        (lambda: sw.cumulative(rows(10), every=3), "length"),
+        (lambda: sw.landmark(every=5, since="yesterday"), "since"),
+        (lambda: sw.landmark(every=5, since="2024-01-01").in_unit(None), "since"),
+        (lambda: sw.tumbling("1 ms").in_unit("seconds"), "length"),
+        (lambda: sw.between(0, "2024-01-01"), "end"),
+        (lambda: sw.between(5, 5), "end"),
+        (lambda: sw.punctuated("v > 3", columns=["v"]), "columns"),
+        (lambda: sw.frames("v > 3", min_rows=0), "min_rows"),
+        (lambda: sw.frames(is_start, columns="v"), "columns"),
+        (lambda: sw.user_defined(5), "factory"),
+        (lambda: sw.user_defined(Trader, columns=[5]), "columns"),
+        (lambda: sw.policy(5), "evict"),
+        (lambda: sw.policy(too_old, watch=[5]), "watch"),
+        (lambda: sw.policy(too_old, watch={"n": 5}), "watch"),
+        (lambda: sw.policy(too_old, every=0), "every"),
+    ],
+)
+def test_errors_carry_the_parameter_that_they_begin_with(make, parameter):
+    with pytest.raises(QueryError) as caught:
+        make()
+    assert (caught.value.parameter, caught.value.query, caught.value.column) == (parameter, None, None)
+    assert f"`{parameter}`" in str(caught.value)

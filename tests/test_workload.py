@@ -295,6 +295,62 @@ def test_every_refusal_is_a_slicewise_error_and_a_value_error():
         sw.Workload("")
 
 
+@pytest.mark.parametrize(
+    ("make", "parameter", "query", "column"),
+    [
+        (lambda: sw.Workload(""), "time", None, None),
+        (lambda: sw.Workload("t", unit="days"), "unit", None, None),
+        (lambda: sw.Workload("t", keys="k"), "keys", None, None),
+        (lambda: sw.Workload("t", order=5), "order", None, None),
+        (lambda: sw.Workload("t", order=["a", "a"]), "order", None, "a"),
+        (lambda: sw.Workload("t", keys=["t"]), "keys", None, "t"),
+        (lambda: sw.Workload("t", keys=["window"]), "keys", None, "window"),
+        (lambda: sw.Workload("t", trust=[5]), "trust", None, None),
+        (lambda: sw.Workload("t", watermark=-1), "watermark", None, None),
+        (lambda: sw.Workload("t", lateness=rows(5)), "lateness", None, None),
+        (lambda: sw.Workload("t", watermark="1 s", lateness=5), "lateness", None, None),
+        (lambda: sw.Workload("t", watermark="1 s").query("q", sw.tumbling(5), n=sw.count()), None, "q", None),
+        (lambda: sw.Workload("t").time_length(-1, name="idle"), "idle", None, None),
+        (lambda: dashboard().time_length(5, name="idle"), "idle", None, None),
+        (lambda: dashboard().query("", sw.tumbling("1 s"), n=sw.count()), "name", None, None),
+        (lambda: dashboard().query("trend", sw.tumbling("1 s"), n=sw.count()), "name", "trend", None),
+        (lambda: dashboard().query("q", "1 s", n=sw.count()), "window", "q", None),
+        (lambda: dashboard().query("q", sw.tumbling("1 s")), "aggregates", "q", None),
+        (lambda: dashboard().query("q", sw.tumbling("1 s"), n=sw.count(), sensor=sw.count()), None, "q", "sensor"),
+        (lambda: dashboard().query("q", sw.tumbling("1 s"), n=5), None, "q", "n"),
+        (lambda: dashboard().query("q", sw.tumbling("1 s"), n=sw.sum()), None, "q", "n"),
+        (lambda: dashboard().query("q", sw.tumbling("1 s"), a=own("x"), b=own("y")), None, "q", "b"),
+        (lambda: dashboard().named("q"), "name", "q", None),
+        (lambda: sw.Workload("t", unit="seconds").query("q", sw.tumbling("1 ms"), n=sw.count()), "length", "q", None),
+        (lambda: dashboard().operator(store="tree"), "store", None, None),
+        (lambda: dashboard().operator(max_slice=0), "max_slice", None, None),
+        (
+            lambda: sw.Workload("t").query("q", sw.tumbling(2**61), n=sw.count()).operator(),
+            "window",
+            "q",
+            None,
+        ),
+    ],
+)
+def test_errors_carry_what_they_are_about(make, parameter, query, column):
+    with pytest.raises(QueryError) as caught:
+        make()
+    assert (caught.value.parameter, caught.value.query, caught.value.column) == (parameter, query, column)
+
+
+def own(suffix: str):
+    """Two of them are called the same and are not the same."""
+    return sw.aggregate(lift=lambda v: f"{v}{suffix}", combine=max, identity="", name="own")("v")
+
+
+def test_other_queries_and_other_delays_keep_the_rest():
+    w = dashboard()
+    assert w.with_queries(w.queries[:1]) == w.without("trend").without("visit")
+    assert (w.with_delays(5, 7).watermark, w.with_delays(5, 7).lateness) == (5, 7)
+    assert w.with_delays(5, 7).with_delays(w.watermark, w.lateness) == w
+    assert w.with_delays(5, 7).time_measure == TIME
+
+
 # -- the doors
 
 

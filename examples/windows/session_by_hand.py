@@ -1,7 +1,7 @@
 """A session by user code: a window begins after a silence, and ends with the first row after the next one.
 
-It holds the same rows as ``sw.session(gap)``. Its end is the time of the row that showed that it was over, because user
-code hears of rows and of nothing else.
+It holds the same rows as ``sw.session(gap)``. Its end is the time of the first row after it, because user code sees
+nothing but rows.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Snapshot windows: what is there between two changes. A window for every stretch in which the state stays the same.
+"""Snapshot windows: one window for every stretch of time in which the state stays the same.
 
-Each row is a reading of a machine; whenever its state changes, the window so far is over and a new one begins.
+Each row is a reading of a machine; whenever its state changes, the current window ends and a new one begins.
 """
 
 import numpy as np

@@ -18,12 +18,12 @@ _WHEN = (1980, 1, 1, 0, 0, 0)
 
 
 def write_archive(path: Path) -> int:
-    """Write the package as a zip file; the number of files in it."""
-    found = sorted(_walk(files("slicewise"), "slicewise"))
+    """Write the package as a zip file; returns the number of files in it."""
+    entries = sorted(_walk(files("slicewise"), "slicewise"))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in found:
+        for name, content in entries:
             archive.writestr(zipfile.ZipInfo(name, _WHEN), content, zipfile.ZIP_DEFLATED)
-    return len(found)
+    return len(entries)
 
 
 def _walk(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:

@@ -12,15 +12,15 @@ decimals                                           object: Python ints, unscaled
 everything else (strings, binary, lists, structs)  object: Python values
 =================================================  ==========================================================
 
-A null is a False in ``valid``; what stands in ``values`` there is a filler (0, 0.0, or None in object columns) that
-nobody may read. NaN is a value like any other, never a null.
+A null is a False in ``valid``; ``values`` holds a filler there (0, 0.0, or None in object columns), which must not be
+read. NaN is a value like any other, never a null.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -33,7 +33,7 @@ from slicewise.errors import DataError
 
 __all__ = ["TYPE_NAMES", "Column", "arrow_of", "is_integral", "physical_dtype", "type_name"]
 
-#: What Spark calls types, for those who would rather not spell Arrow's.
+#: Arrow types by their names in Spark.
 TYPE_NAMES = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
@@ -53,7 +53,7 @@ TYPE_NAMES = {
 
 _OBJECTS = np.dtype(object)
 #: NumPy arrays of these dtypes are columns as they are.
-_OWN_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
+_NATIVE_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
 
 
 def type_name(type_: pa.DataType) -> str:
@@ -74,7 +74,7 @@ def type_name(type_: pa.DataType) -> str:
 def is_integral(type_: pa.DataType) -> bool:
     """Whether values of this type are held as int64."""
     t = pa.types
-    return (
+    integral: bool = (
         t.is_integer(type_)
         or t.is_boolean(type_)
         or t.is_timestamp(type_)
@@ -82,6 +82,7 @@ def is_integral(type_: pa.DataType) -> bool:
         or t.is_duration(type_)
         or t.is_time(type_)
     )
+    return integral
 
 
 def physical_dtype(type_: pa.DataType) -> np.dtype:
@@ -126,6 +127,16 @@ class Column:
         """The rows at ``index``: integers, a boolean mask or a slice."""
         return Column(self.values[index], self.type, None if self.valid is None else self.valid[index])
 
+    def to_data(self) -> tuple[np.ndarray, bytes, np.ndarray]:
+        """The column as plain data."""
+        return self.values, types_to_data({"": self.type}), self.mask
+
+    @classmethod
+    def from_data(cls, data: Sequence[Any]) -> Column:
+        """The column from what :meth:`to_data` gave."""
+        values, type_, valid = data
+        return cls(values, types_from_data(type_)[""], None if valid.all() else valid)
+
     @property
     def mask(self) -> np.ndarray:
         """``valid`` as an array, also when nothing is null."""
@@ -154,9 +165,9 @@ class Column:
             if data.ndim != 1:
                 raise DataError(f"a column must have one dimension; got an array of shape {data.shape}")
             # A masked array hides its nulls from everything but Arrow.
-            own = None if isinstance(data, np.ma.MaskedArray) else _OWN_TYPES.get(data.dtype)
-            if own is not None and (type is None or type == own):
-                return cls(data, own)
+            native = None if isinstance(data, np.ma.MaskedArray) else _NATIVE_TYPES.get(data.dtype)
+            if native is not None and (type is None or type == native):
+                return cls(data, native)
         if isinstance(data, (pa.Array, pa.ChunkedArray)):
             array = data if type is None or data.type == type else data.cast(type)
         else:
@@ -176,7 +187,7 @@ class Column:
             raise DataError("unsigned 64-bit integers have no counterpart in Spark; cast the column to int64 first")
         if pa.types.is_timestamp(type_) or pa.types.is_duration(type_) or pa.types.is_time(type_):
             array, type_ = _as_microseconds(array)
-        valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
+        valid = None if array.null_count == 0 else _to_numpy(array.is_valid())
         return cls(_physical(array, type_), type_, valid)
 
     def to_arrow(self) -> pa.Array:
@@ -214,11 +225,11 @@ class Column:
 
     def to_pylist(self) -> list[Any]:
         """The values as Python values, None where null."""
-        if self.values.dtype == object and not pa.types.is_decimal(self.type):
-            if self.valid is None:
-                return self.values.tolist()
-            return [v if ok else None for v, ok in zip(self.values.tolist(), self.valid.tolist(), strict=True)]
-        return self.to_arrow().to_pylist()
+        as_objects = self.values.dtype == object and not pa.types.is_decimal(self.type)
+        values: list[Any] = self.values.tolist() if as_objects else self.to_arrow().to_pylist()
+        if self.valid is None or not as_objects:
+            return values
+        return [v if ok else None for v, ok in zip(values, self.valid.tolist(), strict=True)]
 
 
 def arrow_of(data: Any, type_: pa.DataType | None = None) -> pa.Array:
@@ -250,10 +261,10 @@ def arrow_of(data: Any, type_: pa.DataType | None = None) -> pa.Array:
 
 def _of_values(data: Any, type_: pa.DataType | None, texts: bool) -> pa.Array:
     if type_ is not None and pa.types.is_integer(type_) and not isinstance(data, np.ndarray):
-        # Told to make integers of Python numbers, Arrow cuts their fractions off without a word; its cast does not.
-        found = pa.array(data, from_pandas=texts)
-        if pa.types.is_floating(found.type) or pa.types.is_decimal(found.type):
-            return found.cast(type_)
+        # Asked for integers, Arrow silently cuts the fractions of Python numbers off; its cast refuses them.
+        array = pa.array(data, from_pandas=texts)
+        if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
+            return array.cast(type_)
     return pa.array(data, type=type_, from_pandas=texts)
 
 
@@ -261,8 +272,8 @@ def _of_values(data: Any, type_: pa.DataType | None, texts: bool) -> pa.Array:
 
 #: The classes of pandas' missing values, which are nulls here.
 _MISSING = frozenset({"NaTType", "NAType"})
-#: The kinds of Python values. Arrow mixes them without a word: it cuts a datetime down to a date, reads one without a
-#: zone as UTC, an integer as microseconds, a text as bytes and a boolean as a number.
+#: The kinds of Python values. Arrow mixes them silently: it cuts a datetime down to a date, reads one without a zone as
+#: UTC, an integer as microseconds, a text as bytes and a boolean as a number.
 _KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("booleans", (bool, np.bool_)),
     ("durations", (datetime.timedelta, np.timedelta64)),  # ahead of numbers: NumPy's durations are integers
@@ -312,13 +323,13 @@ def _strangers(leaves: list[Any], type_: pa.DataType) -> list[Any]:
         return []
     classes = set(map(type, leaves))
     others = {cls for cls in classes if _kind_of_class(cls) not in (None, "times", kind)}
-    # A NaN that Arrow took for a null, as pandas means it, and an object that Arrow knows but we do not are let be.
-    found = [v for v in leaves if type(v) in others and v == v] if others else []
+    # Neither a NaN that Arrow took for a null, as pandas means it, nor an object of a class without a kind is one.
+    strangers = [v for v in leaves if type(v) in others and v == v] if others else []
     times = {cls for cls in classes if _kind_of_class(cls) == "times"}
     if times and kind in (_WITH_ZONE, _WITHOUT_ZONE):
         zoned = kind == _WITH_ZONE
-        return found + [v for v in leaves if type(v) in times and (v.tzinfo is not None) is not zoned]
-    return found + [v for v in leaves if type(v) in times] if times else found
+        return strangers + [v for v in leaves if type(v) in times and (v.tzinfo is not None) is not zoned]
+    return strangers + [v for v in leaves if type(v) in times] if times else strangers
 
 
 def _kind_of_type(type_: pa.DataType) -> str | None:
@@ -358,8 +369,8 @@ def _as_microseconds(array: pa.Array) -> tuple[pa.Array, pa.DataType]:
         target = pa.duration("us")
     else:
         target = pa.time64("us")
-    # Nanoseconds are cut, as Spark cuts them: its timestamps hold microseconds. Floored, not truncated towards zero,
-    # so that an instant before 1970 does not move into the next microsecond.
+    # Nanoseconds are cut off, as in Spark, whose timestamps hold microseconds. Floored, not truncated towards zero, so
+    # that an instant before 1970 does not move into the next microsecond.
     if getattr(t, "unit", "us") == "ns":
         nanos = array.cast(pa.int64())
         return _floor_div(nanos, 1000).cast(target), target
@@ -367,9 +378,13 @@ def _as_microseconds(array: pa.Array) -> tuple[pa.Array, pa.DataType]:
 
 
 def _floor_div(array: pa.Array, by: int) -> pa.Array:
-    filled = array.fill_null(0).to_numpy(zero_copy_only=False)
-    mask = None if array.null_count == 0 else array.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(filled // by, mask=mask)
+    mask = None if array.null_count == 0 else _to_numpy(array.is_null())
+    return pa.array(_to_numpy(array.fill_null(0)) // by, mask=mask)
+
+
+def _to_numpy(array: pa.Array) -> np.ndarray:
+    values: np.ndarray = array.to_numpy(zero_copy_only=False)
+    return values
 
 
 def _physical(array: pa.Array, type_: pa.DataType) -> np.ndarray:
@@ -387,12 +402,23 @@ def _physical(array: pa.Array, type_: pa.DataType) -> np.ndarray:
         if array.null_count:
             array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
         if pa.types.is_boolean(array.type):
-            return array.to_numpy(zero_copy_only=False).astype(np.int64)
-        return array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            return _to_numpy(array).astype(np.int64)
+        return _to_numpy(array.cast(pa.int64()))
     if pa.types.is_floating(type_):
         if array.null_count:
             array = array.fill_null(0.0)
-        return array.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        return _to_numpy(array).astype(np.float64, copy=False)
     out = np.empty(len(array), object)
     out[:] = array.to_pylist()
     return out
+
+
+def types_to_data(types: Mapping[str, pa.DataType]) -> bytes:
+    """Types by name as plain data."""
+    data: bytes = pa.schema(list(types.items())).serialize().to_pybytes()
+    return data
+
+
+def types_from_data(data: bytes) -> dict[str, pa.DataType]:
+    """Types by name from what :func:`types_to_data` gave."""
+    return {field.name: field.type for field in pa.ipc.read_schema(pa.py_buffer(data))}

@@ -1,6 +1,7 @@
 """Errors: one family, so that ``except sw.SlicewiseError`` catches everything slicewise raises on purpose.
 
-Every message says what is wrong, what we got and what to do. A leaf: of slicewise it imports the reasons of bad rows.
+Every message says what is wrong, what we got and what to do; what a program would want to know of it is in attributes.
+A leaf: of slicewise it imports the reasons of bad rows.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from slicewise.bad_rows import USER_CODE
 __all__ = [
     "AggregateError",
     "DataError",
+    "MissingPackageError",
     "OverflowInWindowError",
     "QueryError",
+    "RefusedRowsError",
     "SetupError",
     "SlicewiseError",
     "StateError",
@@ -24,30 +27,103 @@ __all__ = [
 
 
 class SlicewiseError(Exception):
-    """The parent of every error that slicewise raises on purpose."""
+    """The parent of every error that slicewise raises on purpose.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> try:
+    ...     sw.tumbling("0 seconds")
+    ... except sw.SlicewiseError as error:
+    ...     print(error)
+    `length` must be positive; got '0 seconds'
+    """
 
 
 class QueryError(SlicewiseError, ValueError):
-    """What was said makes no sense: an amount, a window, a query or a workload."""
+    """A description that makes no sense: an amount, a condition, a window, a query or a workload.
+
+    Parameters
+    ----------
+    message : str
+        The whole text, which ``str(error)`` gives back unchanged.
+    parameter : str, optional
+        The parameter whose value is wrong, as it is spelled in the call.
+    query : str, optional
+        The name of the query that is wrong.
+    column : str, optional
+        The result column whose aggregate is wrong, or the column of the data that does not exist.
+
+    Examples
+    --------
+    The attributes say what the error is about, so that nobody has to parse its message:
+
+    >>> import slicewise as sw
+    >>> try:
+    ...     sw.sliding("1 hour", every="0 seconds")
+    ... except sw.QueryError as error:
+    ...     print(error.parameter, "|", error)
+    every | `every` must be positive; got '0 seconds'
+    """
+
+    def __init__(
+        self, message: str, *, parameter: str | None = None, query: str | None = None, column: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.query = query
+        self.column = column
 
 
 class AggregateError(SlicewiseError, TypeError):
-    """An aggregate cannot work on the values or types it was given, or breaks a law it promises."""
+    """An aggregate cannot work on the values or types it is given, or breaks a law that it promises.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> workload = sw.Workload(time="ts").query("totals", sw.tumbling(10), total=sw.sum("name"))
+    >>> workload.operator().process_batch({"ts": [0], "name": ["Ada"]})
+    Traceback (most recent call last):
+        ...
+    slicewise.errors.AggregateError: `sum` of column 'name' needs numbers; got string: cast the column to a numeric type
+    first
+    """
 
 
 class DataError(SlicewiseError, ValueError):
-    """Rows that do not fit the workload: missing columns, null times, times that go back."""
+    """Rows that do not fit the workload: missing columns, null times, times that go back.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> workload = sw.Workload(time="ts").query("totals", sw.tumbling(10), total=sw.sum("price"))
+    >>> workload.operator().process_batch({"ts": [0], "prise": [3]})
+    Traceback (most recent call last):
+        ...
+    slicewise.errors.DataError: there is no column 'price' in the rows; did you mean 'prise'?
+    """
 
 
 class RefusedRowsError(DataError):
     """Rows that are left out because something is wrong with them; the others stay, and the next call goes on.
 
-    ``rows`` are their places among the rows that were looked at, ``reason`` is one of :mod:`slicewise.bad_rows`. Where
-    they were found out in a step, ``records`` are the rows themselves, as they were kept, and ``ago`` how many rows ago
-    each came: 1 for the last of all.
+    Parameters
+    ----------
+    message : str
+        What went wrong, and in which row.
+    rows : iterable of int
+        The positions of these rows among those that were looked at.
+    reason : str
+        One of :mod:`slicewise.bad_rows`.
+
+    Attributes
+    ----------
+    records, ago
+        Where they were found out in a step: the rows themselves, as they were kept, and how many rows ago each came, 1
+        for the last of all. None elsewhere.
     """
 
-    def __init__(self, message: str, rows: Iterable[int], reason: str = USER_CODE) -> None:
+    def __init__(self, message: str, rows: Iterable[int] = (), reason: str = USER_CODE) -> None:
         super().__init__(message)
         self.rows = list(rows)
         self.reason = reason
@@ -85,7 +161,26 @@ class UserCodeError(RefusedRowsError):
 class OverflowInWindowError(SlicewiseError, OverflowError):
     """A window's result does not fit its type, where the Spark function of the same name would fail too.
 
-    ``label`` says which window of which query and key it is, once that is known; ``reason`` is the message without it.
+    Parameters
+    ----------
+    reason : str
+        What does not fit, without the window.
+    label : WindowLabel, optional
+        The query, the key and the window, once they are known; the message then begins with it.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> workload = sw.Workload(time="ts").query("totals", sw.tumbling(10), total=sw.sum("n"))
+    >>> op = workload.operator()
+    >>> op.process_batch({"ts": [0, 1], "n": [2**62, 2**62]})
+    Results(0 rows)
+    >>> op.close()
+    Traceback (most recent call last):
+        ...
+    slicewise.errors.OverflowInWindowError: query 'totals', window [0, 10): `sum` of column 'n' does not fit in a 64-bit
+    integer: a window gives 9223372036854775808; cast the column to a wider type, such as a decimal with fewer decimals
+    or double
     """
 
     def __init__(self, reason: str, label: Any = None) -> None:
@@ -109,15 +204,37 @@ class UserCodeInWindowError(AggregateError):
 
 
 class StateError(SlicewiseError, ValueError):
-    """A snapshot that this workload cannot continue from."""
+    """A snapshot that this workload cannot continue from.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> totals = sw.Workload(time="ts").query("totals", sw.tumbling(10), total=sw.sum("n"))
+    >>> snapshot = totals.operator().snapshot()
+    >>> by_user = sw.Workload(time="ts", keys=["user"]).query("totals", sw.tumbling(10), total=sw.sum("n"))
+    >>> by_user.operator().restore(snapshot)
+    Traceback (most recent call last):
+        ...
+    slicewise.errors.StateError: the snapshot belongs to another workload: its `keys` is [], this one's ['user']; only
+    queries may be added or removed
+    """
 
 
 class SetupError(SlicewiseError, RuntimeError):
-    """Something that is needed is not installed, or not as it must be; the message has the command that mends it."""
+    """Something that is needed is missing or unsuitable; the message has the command that mends it.
+
+    Examples
+    --------
+    >>> from slicewise.installation import Problem
+    >>> raise Problem("Java is not on PATH", "sudo apt install openjdk-17-jre-headless").error()
+    Traceback (most recent call last):
+        ...
+    slicewise.errors.SetupError: Java is not on PATH; sudo apt install openjdk-17-jre-headless
+    """
 
 
 class MissingPackageError(SetupError, ImportError):
-    """A package of an extra is not installed; an ``ImportError`` too, for those who try and do without."""
+    """A package of an extra is not installed; also an ``ImportError``, for code that can do without the package."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -131,10 +248,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     "known: 'price', 'volume'"
     """
     names = sorted({str(k) for k in known})
-    spelled: dict[str, list[str]] = {}
+    spellings: dict[str, list[str]] = {}
     for name in names:
-        spelled.setdefault(name.casefold(), []).append(name)
-    near = [n for found in difflib.get_close_matches(word.casefold(), spelled, n=3, cutoff=0.6) for n in spelled[found]]
+        spellings.setdefault(name.casefold(), []).append(name)
+    close = difflib.get_close_matches(word.casefold(), spellings, n=3, cutoff=0.6)
+    near = [name for spelling in close for name in spellings[spelling]]
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
     return "known: " + (", ".join(repr(n) for n in names) if names else "none")

@@ -1,7 +1,7 @@
 """Installation: what must be on this machine before Spark can run here. A leaf: it imports and starts nothing of Spark.
 
-What is missing is a ``Problem``, which carries the command that mends it: an error of ``local_session`` and ``run``, a
-line of ``slicewise doctor``.
+Whatever is missing is a ``Problem`` with the command that mends it: ``local_session`` and ``run`` raise it as an error,
+``slicewise doctor`` prints it.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ class Java:
 
 
 def find_java() -> Java | Problem:
-    """The Java that Spark would start: that of ``JAVA_HOME`` if it is set, there or not; otherwise that on PATH."""
+    """The Java that Spark would start: that of ``JAVA_HOME`` if it is set, even if there is none; else that on PATH."""
     home = os.environ.get("JAVA_HOME")
     on_path = shutil.which("java")
     if not home:
         return _java(on_path) if on_path else Problem("Java is not on PATH, and JAVA_HOME is not set", INSTALL_JAVA)
     program = shutil.which("java", path=str(Path(home) / "bin"))
-    found = _java(program) if program else Problem("there is no bin/java", INSTALL_JAVA)
-    if isinstance(found, Java):
-        return found
-    what = f"JAVA_HOME is {home}, and {found.what}"
+    java = _java(program) if program else Problem("there is no bin/java", INSTALL_JAVA)
+    if isinstance(java, Java):
+        return java
+    what = f"JAVA_HOME is {home}, and {java.what}"
     other = _java(on_path) if on_path else None
     if isinstance(other, Java):
         return Problem(f"{what}; Java {other.version} is on PATH ({other.program})", "unset JAVA_HOME")
@@ -91,7 +91,7 @@ def find_java() -> Java | Problem:
 def _java(program: str) -> Java | Problem:
     version = re.search(r'version "(?:1\.)?(\d+)', ask(program, "-version") or "")
     if version is None:
-        return Problem(f"{program} does not say its version", INSTALL_JAVA)
+        return Problem(f"{program} does not report its version", INSTALL_JAVA)
     number = int(version[1])
     if number < OLDEST_JAVA:
         return Problem(f"{program} is Java {number}", INSTALL_JAVA)
@@ -109,22 +109,22 @@ def find_spark_home() -> Path | Problem | None:
 
 
 def python_problem(python: str, *, streams: bool) -> Problem | None:
-    """Why workers cannot run slicewise with this Python, if they cannot; for streams they need more packages.
+    """Why workers cannot run slicewise with this Python, or None if they can; streams need more packages.
 
-    The Python that runs here needs no look: it imports slicewise, and its pandas and protobuf are looked for elsewhere.
+    The Python that runs this code is not probed: it has slicewise, and its pandas and protobuf are checked elsewhere.
     """
     origin = "PYSPARK_PYTHON" if os.environ.get("PYSPARK_PYTHON") else "PYSPARK_PYTHON is not set"
     what = f"Spark's workers run {python} ({origin})"
     fix = f"export PYSPARK_PYTHON={shlex.quote(sys.executable)}"
     program = shutil.which(python)
     if program is None:
-        return Problem(f"{what}, which is no program", fix)
+        return Problem(f"{what}, which is not a program", fix)
     # One folder, since two environments may share one binary; and one binary, since a folder may hold two Pythons.
     if os.path.dirname(program) == os.path.dirname(sys.executable) and os.path.samefile(program, sys.executable):
         return None
     probed = _probe(program)
     if probed is None:
-        return Problem(f"{what}, which is no Python", fix)
+        return Problem(f"{what}, which is not a Python interpreter", fix)
     version, absent = probed
     here = "{}.{}".format(*sys.version_info[:2])
     if version != here:
@@ -135,7 +135,7 @@ def python_problem(python: str, *, streams: bool) -> Problem | None:
 
 @functools.cache
 def _probe(program: str) -> tuple[str, tuple[str, ...]] | None:
-    """The version of a Python and what it lacks of all that workers import; None if it is no Python."""
+    """The version of a Python and what it lacks of all that workers import; None if it is not a Python interpreter."""
     printed = ask(program, "-c", _PROBE, json.dumps(_ON_WORKERS | _FOR_STREAMS))
     try:
         version, missing = json.loads((printed or "").strip().rpartition("\n")[2])
@@ -149,11 +149,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def without_pyspark(error: ImportError) -> ImportError:
-    """What to raise instead of ``error``, with which the import of something on Spark failed."""
+    """The error to raise instead of ``error``, which an import of pyspark raised."""
     pyspark = getattr(sys.modules.get("pyspark"), "__version__", None)
     missing = (error.name or "").split(".")[0]
     if pyspark is None and missing in ("pyspark", "py4j"):
-        return MissingPackageError(f"Spark is not there: {missing} is not installed; pip install 'slicewise[spark]'")
+        return MissingPackageError(
+            f"Spark is not available: {missing} is not installed; pip install 'slicewise[spark]'"
+        )
     if pyspark is not None and tuple(map(int, re.findall(r"\d+", pyspark)[:2])) < OLDEST_PYSPARK:
         oldest = ".".join(map(str, OLDEST_PYSPARK))
         return MissingPackageError(
@@ -163,7 +165,7 @@ def without_pyspark(error: ImportError) -> ImportError:
 
 
 def ask(*command: str) -> str | None:
-    """What a program prints; None if it cannot be run."""
+    """The output of a program; None if it cannot be run."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):

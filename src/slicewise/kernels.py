@@ -197,6 +197,6 @@ def match_rows(table: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...]) ->
         new[1:] |= ordered[1:] != ordered[:-1]
     new[0] = True
     head = order[np.flatnonzero(new)[np.cumsum(new) - 1]]
-    found = np.full(n + m, -1)
-    found[order] = np.where(head < n, head, -1)
-    return found[n:]
+    position = np.full(n + m, -1)
+    position[order] = np.where(head < n, head, -1)
+    return position[n:]

@@ -1,7 +1,7 @@
-"""Options: how a workload is run on Spark, beside what it says itself. A leaf that `run` and job files read.
+"""Options: how a workload is run on Spark, as opposed to what it computes. A leaf that `run` and job files read.
 
 An option is defined here and nowhere else: its default, the words it may be, and whether only streams or only batches
-have it. :meth:`slicewise.Workload.run` says what each one means.
+have it. :meth:`slicewise.Workload.run` documents what each one means.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STREAMS, BATCHES = "streams", "batches"
 
 @dataclass(frozen=True)
 class Option:
-    """One option: ``words`` are all it may be, none for a duration; ``only`` says where it makes sense, ``why`` why."""
+    """One option: ``words`` are its possible values, empty for a duration; ``only`` and ``why`` say where."""
 
     name: str
     default: str | None
@@ -37,7 +37,7 @@ def _option(default: str | None, *words: str, only: str | None = None, why: str 
 class RunOptions:
     """The options of :meth:`slicewise.Workload.run`.
 
-    >>> RunOptions(emit="changes").said()
+    >>> RunOptions(emit="changes").non_defaults()
     {'emit': 'changes'}
     >>> [option.name for option in RunOptions.all() if option.only == BATCHES]
     ['shuffle']
@@ -47,32 +47,34 @@ class RunOptions:
     emit: str = _option("complete", "complete", "changes", only=STREAMS)
     idle: str | None = _option(None, only=STREAMS)
     bad: str | None = _option(None, "fail")
-    ahead: str | None = _option(None, only=STREAMS, why=" and has no clock that a second run would share")
+    ahead: str | None = _option(None, only=STREAMS, why="a batch has no clock that a second run would share")
     shuffle: str = _option("slices", "slices", "rows", only=BATCHES)
 
     @classmethod
     def all(cls) -> Iterator[Option]:
-        """The options there are."""
+        """All options."""
         for field in dataclasses.fields(cls):
             yield Option(field.name, getattr(cls, field.name), **field.metadata)
 
-    def said(self) -> dict[str, str]:
-        """What differs from the defaults."""
+    def non_defaults(self) -> dict[str, str]:
+        """The options whose values differ from their defaults."""
         values = {option.name: getattr(self, option.name) for option in self.all()}
         return {option.name: values[option.name] for option in self.all() if values[option.name] != option.default}
 
     def check(self, *, stream: bool) -> None:
-        """Refuse words that are unknown, and what a stream or a batch does not have."""
-        given = self.said()
+        """Refuse unknown words, and options that a stream or a batch does not have."""
+        given = self.non_defaults()
         for option in self.all():
             value = given.get(option.name)
             if value is not None and option.words and value not in option.words:
                 words = " or ".join(map(repr, option.words))
                 tip = did_you_mean(str(value), option.words)
-                raise QueryError(f"`{option.name}` must be {words}; got {value!r}; {tip}")
+                raise QueryError(f"`{option.name}` must be {words}; got {value!r}; {tip}", parameter=option.name)
         here, there = ("stream", BATCHES) if stream else ("batch", STREAMS)
         for option in self.all():
             if option.name in given and option.only == there:
+                why = f"; {option.why}" if option.why else ""
                 raise QueryError(
-                    f"`{option.name}` is for {there}, and this DataFrame is a {here}{option.why}; leave it out"
+                    f"`{option.name}` is for {there}, and this DataFrame is a {here}{why}; leave it out",
+                    parameter=option.name,
                 )

@@ -1,4 +1,4 @@
-"""Plain data as bytes, and back. What is read here is never code, whoever wrote it.
+"""Plain data as bytes, and back. Reading never runs code, whoever wrote the bytes.
 
 Used for everything that outlives a process: chunks of state, packs, the values of key-value stores. Bytes are JSON
 where there are no arrays, and otherwise one Arrow IPC stream of a single row: each array is a list in a column of its
@@ -6,8 +6,8 @@ own, and the JSON stands in the schema's metadata and refers to columns by numbe
 
 Plain data is None, bool, numbers, text, bytes, dates, Decimal, UUID, lists, tuples, dicts, sets, and NumPy arrays.
 Objects of other classes are taken apart by the pickle protocol's ``__reduce_ex__`` and put together again from their
-class and plain data, if the reader trusts that class: the bytes hold its name, and the class itself comes from whoever
-reads. There is no way to name a function.
+class and plain data, if the reader trusts that class: the bytes hold its name, and the reader provides the class
+itself. There is no way to name a function.
 
 >>> load(dump({"edges": np.array([0, 10]), "labels": [("a", 1), ("b", None)]}))
 {'edges': array([ 0, 10]), 'labels': [('a', 1), ('b', None)]}
@@ -44,7 +44,7 @@ _ARROW_KINDS, _BYTE_KINDS = "biuf", "cmMSU"
 #: A column of Python values of one of these types is an Arrow array as it is.
 _VALUES = {str: pa.large_string(), bytes: pa.large_binary(), bool: pa.bool_(), float: pa.float64(), int: pa.int64()}
 _CONTAINERS: dict[str, type] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
-#: Single values that a text says.
+#: Single values that are written as text.
 _TEXTS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "decimal": (Decimal, str, Decimal),
     "fraction": (Fraction, str, Fraction),
@@ -84,7 +84,7 @@ def load(data: bytes, trust: Iterable[type] = ()) -> Any:
     Raises
     ------
     StateError
-        If these are no such bytes, or name a class that is not trusted.
+        If the bytes are not from :func:`dump`, or name a class that is not trusted.
     """
     try:
         columns, text = _of_stream(data) if data[:4] == _STREAM else ([], bytes(data).decode())
@@ -281,7 +281,8 @@ class _Reader:
         if "nulls" in node:
             return [None] * node["nulls"]
         if "values" in node:
-            return self.columns[node["values"]].to_pylist()
+            values: list[Any] = self.columns[node["values"]].to_pylist()
+            return values
         if "ints" in node:
             return [int(x, 16) for x in self.columns[node["ints"]].to_pylist()]
         if "each" in node:
@@ -313,7 +314,7 @@ class _Reader:
         return dict(zip(self.sequence(keys), self.sequence(values), strict=True))
 
     def _bytes(self, content: int, node: Any) -> bytes:
-        return self.columns[content][0].as_py()
+        return bytes(self.columns[content][0].as_py())
 
     def _bytearray(self, content: int, node: Any) -> bytearray:
         return bytearray(self.columns[content][0].as_py())
@@ -335,7 +336,8 @@ class _Reader:
         return zoneinfo.ZoneInfo(zone["key"]) if "key" in zone else datetime.timezone(self.value(zone["offset"]))
 
     def _scalar(self, content: Any, node: Any) -> np.generic:
-        return self.value(content)[0]
+        scalar: np.generic = self.value(content)[0]
+        return scalar
 
     def _objects(self, content: Any, node: Any) -> np.ndarray:
         values = self.sequence(content)
@@ -400,7 +402,8 @@ def _to_stream(columns: Sequence[pa.Array], text: str) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as stream:
         stream.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def _of_stream(data: bytes) -> tuple[list[pa.Array], str]:

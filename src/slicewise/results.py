@@ -1,4 +1,4 @@
-"""Results: what comes out of a workload. Columnar inside, rows for those who iterate.
+"""Results of a workload: columns inside, rows when iterated.
 
 A leaf: it knows columns, not how they were computed.
 """
@@ -38,7 +38,7 @@ INSERT, UPDATE, RETRACT = 0, 1, 2
 CHANGES = ("insert", "update", "retract")
 RESERVED = ("query", "window", "span", "change", "revision")
 
-#: The end of a window whose end never came; None to the user, null in Arrow.
+#: The end of a window that was still open at the end of the data; None to the user, null in Arrow.
 OPEN_END = np.iinfo(np.int64).max
 
 #: How many results a block holds at most when it is read.
@@ -50,10 +50,10 @@ _NUMPY_UNITS = {"seconds": "s", "milliseconds": "ms", "microseconds": "us", "nan
 
 @dataclass(frozen=True)
 class WindowLabel:
-    """Whose a result is, for messages: query, key and window.
+    """The query, the key and the window of a result, for messages.
 
-    ``time_type`` is that of event times, and None where the bounds are positions or units; ``unit`` is what event times
-    count.
+    ``time_type`` is the Arrow type of event times, and None where the bounds are positions or units; ``unit`` is what
+    event times count.
 
     >>> print(WindowLabel("q", {"k": "a"}, 0, 10_500_000, pa.timestamp("us", "UTC")))
     query 'q', key k='a', window [1970-01-01 00:00:00+00:00, 1970-01-01 00:00:10.500000+00:00)
@@ -125,10 +125,33 @@ def _time_shown(at: int | float, time_type: pa.DataType | None, unit: str) -> st
 
 
 class Result(NamedTuple):
-    """One window's result for one key.
+    """One window's result for one key, as iterating :class:`Results` gives it.
 
-    ``start`` and ``end`` are in the query's own measure: event time as microseconds since the epoch (or as the integers
-    of an integer time column, in its own unit), positions for counts. A retraction has no values.
+    Parameters
+    ----------
+    key : tuple
+        The values of the key columns, in the order of ``Workload.keys``.
+    query : str
+        The name of the query.
+    start, end : int or float
+        The window's bounds in the query's measure: event times as microseconds since the epoch (or as the integers of
+        an integer time column), positions for counts, numbers for units. ``end`` is None for a window still open when
+        the data ended.
+    change : str
+        ``"insert"``, ``"update"`` or ``"retract"``.
+    revision : int
+        0 for the first result of this window, and one more for each correction.
+    values : dict
+        The results by column; every one is None in a retraction.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> op = sw.Workload(time="t", keys=["user"]).query("q", sw.tumbling(10), total=sw.sum("v")).operator()
+    >>> _ = op.process_batch({"t": [1, 5], "user": ["ann", "ann"], "v": [1, 2]})
+    >>> [result] = op.close()
+    >>> result.key, result.start, result.end, result.values["total"]
+    (('ann',), 0, 10, 3)
     """
 
     key: tuple[Any, ...]
@@ -142,7 +165,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ResultSchema:
-    """What the results of a workload look like.
+    """The columns of a workload's results and their types.
 
     Parameters
     ----------
@@ -167,14 +190,14 @@ class ResultSchema:
     unit: str = "microseconds"
 
     def instants(self, times: np.ndarray) -> pa.Array:
-        """Event times as window bounds; null for an end that never came.
+        """Event times as window bounds; null where a window is still open.
 
-        A timestamp has microseconds: nanoseconds are cut off, before the epoch too, as Spark cuts them.
+        Timestamps have microseconds: nanoseconds are cut off, also before the epoch, as in Spark.
         """
-        never = times == OPEN_END
+        is_open = times == OPEN_END
         if pa.types.is_timestamp(self.time_type) and self.unit != "microseconds":
-            times = to_micros(np.where(never, 0, times), self.unit)
-        return pa.array(times, mask=never if never.any() else None).cast(self.time_type)
+            times = to_micros(np.where(is_open, 0, times), self.unit)
+        return pa.array(times, mask=is_open if is_open.any() else None).cast(self.time_type)
 
     def arrow(self) -> pa.Schema:
         """The schema of :meth:`Results.to_arrow`."""
@@ -186,7 +209,7 @@ class ResultSchema:
         return pa.schema([*keys, *fixed, *self.column_types.items()])
 
     def joined(self, other: ResultSchema) -> tuple[ResultSchema, np.ndarray]:
-        """A schema for the results of both, and for each query of the other one its position there."""
+        """A schema for the results of both, and the position there of each query of the other one."""
         queries = list(dict.fromkeys([*self.queries, *other.queries]))
         places = np.array([queries.index(query) for query in other.queries], np.int64)
         types = {**other.column_types, **self.column_types}
@@ -222,7 +245,7 @@ class Repeats:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Results of queries that compute the same aggregates, whatever they call them: one array per column.
+    """Results of queries that compute the same aggregates, possibly under other names: one array per column.
 
     ``query`` holds positions in the schema's queries; ``values`` one column per aggregate, in the queries' order, or
     nothing for retractions. ``times`` are the event times of the first and last row of windows whose bounds are not
@@ -271,14 +294,25 @@ class Block:
 class Results:
     """The results of one call: iterable as :class:`Result`, convertible to Arrow and pandas.
 
-    Where very many are due at once, each is made when it is read: iterating takes bounded memory.
+    Operators make them. Where very many are due at once, each is made when it is read, so that iterating takes bounded
+    memory; ``len`` is the number of results, ``+`` joins those of two calls.
+
+    Parameters
+    ----------
+    schema : ResultSchema, optional
+        The columns and types; None until rows have shown the types.
+    blocks : sequence of Block
+        The results, column by column.
 
     Examples
     --------
     >>> import slicewise as sw
     >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), total=sw.sum("v")).operator()
     >>> _ = op.process_batch({"t": [1, 5, 12], "v": [1, 2, 3]})
-    >>> list(op.close())[0]
+    >>> results = op.close()
+    >>> len(results)
+    2
+    >>> next(iter(results))
     Result(key=(), query='q', start=0, end=10, change='insert', revision=0, values={'total': 3})
     """
 
@@ -304,12 +338,12 @@ class Results:
             return other
         if not other._blocks:
             return self
-        mine, theirs, blocks = self.schema, other.schema, other._blocks
-        if mine is not None and theirs is not None and mine is not theirs:
-            # Queries came or went between the two: positions are those of different workloads.
-            mine, places = mine.joined(theirs)
+        schema, other_schema, blocks = self.schema, other.schema, other._blocks
+        if schema is not None and other_schema is not None and schema is not other_schema:
+            # Queries were added or removed between the two: positions are those of different workloads.
+            schema, places = schema.joined(other_schema)
             blocks = [replace(b, query=places[b.query]) for b in blocks]
-        return Results(mine or theirs, [*self._blocks, *blocks])
+        return Results(schema or other_schema, [*self._blocks, *blocks])
 
     def __repr__(self) -> str:
         return f"Results({len(self)} rows)"
@@ -326,19 +360,54 @@ class Results:
                 name, columns = self.schema.queries[query]
                 row = [column[i] for column in values] if values else [None] * len(columns)
                 shown_end = None if end == OPEN_END else end
-                found = dict(zip(columns, row, strict=True))
-                yield Result(key, name, start, shown_end, CHANGES[change], revision, found)
+                by_column = dict(zip(columns, row, strict=True))
+                yield Result(key, name, start, shown_end, CHANGES[change], revision, by_column)
 
     def to_arrow(self) -> pa.Table:
-        """One row per key, query and window, with the columns that a DataFrame of the same workload has."""
+        """One row per key, query and window, with the columns that a DataFrame of the same workload has.
+
+        Returns
+        -------
+        pyarrow.Table
+            The key columns, ``query``, ``window``, ``span``, ``change``, ``revision``, and the columns of all queries,
+            null where a query does not have them.
+
+        Notes
+        -----
+        Runtime complexity: O(results), in array steps.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), total=sw.sum("v")).operator()
+        >>> _ = op.process_batch({"t": [1, 5, 12], "v": [1, 2, 3]})
+        >>> op.close().to_arrow().select(["window", "total"]).to_pylist()
+        [{'window': {'start': 0, 'end': 10}, 'total': 3}, {'window': {'start': 10, 'end': 20}, 'total': 3}]
+        """
         if self.schema is None:
             return pa.table({})
-        said = self._typed(self.schema)
-        schema = said.arrow()
-        return pa.concat_tables([self._table(b, said, schema) for b in self.blocks] or [schema.empty_table()])
+        schema = self._typed(self.schema)
+        arrow = schema.arrow()
+        return pa.concat_tables([self._table(b, schema, arrow) for b in self.blocks] or [arrow.empty_table()])
 
     def to_pandas(self) -> Any:
-        """:meth:`to_arrow` as a pandas DataFrame."""
+        """The table of :meth:`to_arrow` as a pandas DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per key, query and window.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), total=sw.sum("v")).operator()
+        >>> _ = op.process_batch({"t": [1, 5, 12], "v": [1, 2, 3]})
+        >>> op.close().to_pandas()[["query", "total"]]
+          query  total
+        0     q      3
+        1     q      3
+        """
         table = self.to_arrow()
         try:
             return table.to_pandas()
@@ -347,39 +416,39 @@ class Results:
                 raise
             raise MissingPackageError("pandas is not installed; pip install 'slicewise[pandas]'") from None
 
-    def _typed(self, said: ResultSchema) -> ResultSchema:
-        """The schema with the types of columns that only their values tell."""
-        unknown = [name for name, type_ in said.column_types.items() if pa.types.is_null(type_)]
+    def _typed(self, schema: ResultSchema) -> ResultSchema:
+        """The schema with the types of columns that follow from their values alone."""
+        unknown = [name for name, type_ in schema.column_types.items() if pa.types.is_null(type_)]
         if not unknown:
-            return said
+            return schema
         rows = list(self)
-        found = {name: pa.array([row.values.get(name) for row in rows]).type for name in unknown}
-        return replace(said, column_types={**said.column_types, **found})
+        inferred = {name: pa.array([row.values.get(name) for row in rows]).type for name in unknown}
+        return replace(schema, column_types={**schema.column_types, **inferred})
 
     @staticmethod
-    def _table(block: Block, said: ResultSchema, schema: pa.Schema) -> pa.Table:
-        names = np.array([name for name, _ in said.queries], object)
-        window = schema.field("window").type
+    def _table(block: Block, schema: ResultSchema, arrow: pa.Schema) -> pa.Table:
+        names = np.array([name for name, _ in schema.queries], object)
+        window = arrow.field("window").type
         first, last = (block.start, block.end) if block.times is None else block.times
-        bounds = [said.instants(b) for b in (first, last)]
-        span = schema.field("span").type
-        data: dict[str, pa.Array] = {n: k.to_arrow() for n, k in zip(said.key_names, block.keys, strict=True)}
+        bounds = [schema.instants(b) for b in (first, last)]
+        span = arrow.field("span").type
+        data: dict[str, pa.Array] = {n: k.to_arrow() for n, k in zip(schema.key_names, block.keys, strict=True)}
         data["query"] = pa.array(names[block.query], pa.string())
         data["window"] = pa.StructArray.from_arrays(bounds, fields=list(window))
         data["span"] = pa.nulls(len(block), span)
         if block.times is not None:
-            own = [pa.array(b, mask=b == OPEN_END).cast(pa.float64()) for b in (block.start, block.end)]
-            data["span"] = pa.StructArray.from_arrays(own, fields=list(span))
+            ends = [pa.array(b, mask=b == OPEN_END).cast(pa.float64()) for b in (block.start, block.end)]
+            data["span"] = pa.StructArray.from_arrays(ends, fields=list(span))
         data["change"] = pa.array(np.array(CHANGES, object)[block.change], pa.string())
         data["revision"] = pa.array(block.revision, pa.int32())
-        for name, type_ in said.column_types.items():
-            data[name] = value_column(block, said, name, type_)
-        return pa.table(data, schema=schema)
+        for name, type_ in schema.column_types.items():
+            data[name] = value_column(block, schema, name, type_)
+        return pa.table(data, schema=arrow)
 
 
-def value_column(block: Block, said: ResultSchema, name: str, type_: pa.DataType) -> pa.Array:
-    """One result column: each query of the block may hold it at another position, or not at all."""
-    position = np.array([columns.index(name) if name in columns else -1 for _, columns in said.queries])[block.query]
+def value_column(block: Block, schema: ResultSchema, name: str, type_: pa.DataType) -> pa.Array:
+    """One result column, which each query of the block may hold at another position, or not at all."""
+    position = np.array([columns.index(name) if name in columns else -1 for _, columns in schema.queries])[block.query]
     places = np.unique(position) if block.values else np.array([-1])
     if len(places) == 1:
         return pa.nulls(len(block), type_) if places[0] < 0 else block.values[places[0]].to_arrow().cast(type_)

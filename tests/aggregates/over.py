@@ -4,30 +4,44 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
 import slicewise.aggregates as sw
+from slicewise.aggregates.base import Aggregate
 from slicewise.columns import Column
 
 UTC = pa.timestamp("us", "UTC")
 
+#: A type of column, and values of it.
+OfType = tuple[pa.DataType, st.SearchStrategy[Any]]
+#: The name of an aggregate, the types of its columns, and rows of them.
+Case = tuple[str, tuple[pa.DataType, ...], st.SearchStrategy[tuple[Any, ...]]]
 
-def over(aggregate, *values, types, times=None, starts=(0,)):
+
+def over(
+    aggregate: Aggregate,
+    *values: Iterable[Any],
+    types: Sequence[pa.DataType],
+    times: Sequence[int] | None = None,
+    starts: Sequence[int] = (0,),
+) -> list[Any]:
     """The results of an aggregate over rows cut into segments, as Python values."""
     columns = [Column.of(list(v), t) for v, t in zip(values, types, strict=True)]
-    n = len(columns[0]) if columns else len(times)
-    times = np.arange(n) if times is None else np.asarray(times, np.int64)
+    at = np.arange(len(columns[0])) if times is None else np.asarray(times, np.int64)
     monoid = aggregate.bind(*types)
-    lowered = monoid.lower(monoid.lift_fold(columns, times, np.asarray(starts, np.int64)))
+    lowered = monoid.lower(monoid.lift_fold(columns, at, np.asarray(starts, np.int64)))
     arrow = lowered.to_arrow()
     assert arrow.type == monoid.result
-    return arrow.to_pylist()
+    results: list[Any] = arrow.to_pylist()
+    return results
 
 
-def one(aggregate, values, type_):
+def one(aggregate: Aggregate, values: Iterable[Any], type_: pa.DataType) -> Any:
     """The result of an aggregate of one column over one window."""
     (result,) = over(aggregate, values, types=[type_])
     return result
@@ -41,14 +55,19 @@ strings = st.text("abé", max_size=3)
 stamps = st.datetimes(dt.datetime(1969, 12, 1), dt.datetime(1970, 2, 1), timezones=st.just(dt.UTC))
 days = st.dates(dt.date(1969, 12, 1), dt.date(1970, 2, 1))
 
-NUMBERS = [(pa.int64(), ints), (pa.int16(), small), (pa.float64(), floats), (pa.decimal128(28, 2), decimals)]
+NUMBERS: list[OfType] = [
+    (pa.int64(), ints),
+    (pa.int16(), small),
+    (pa.float64(), floats),
+    (pa.decimal128(28, 2), decimals),
+]
 ORDERED = [*NUMBERS, (pa.string(), strings), (UTC, stamps), (pa.date32(), days), (pa.bool_(), st.booleans())]
 # Not so large that inverting in floating point loses what it looks for.
 MODEST = [(pa.int64(), small), *NUMBERS[1:3], (pa.decimal128(28, 2), st.decimals(-100, 100, places=2))]
 # One for each physical form of a column.
 PHYSICAL = [NUMBERS[0], *NUMBERS[2:], (pa.string(), strings)]
 
-ON = {
+ON: dict[str, list[OfType]] = {
     "count": [NUMBERS[2], (pa.string(), strings)],
     "sum": NUMBERS,
     "avg": NUMBERS,
@@ -66,7 +85,7 @@ ON = {
 }
 
 
-def make(name):
+def make(name: str) -> Aggregate:
     """The aggregate of this name, with columns."""
     match name:
         case "max_by" | "min_by":
@@ -78,7 +97,7 @@ def make(name):
     return sw.AGGREGATES[name]("v")
 
 
-def cases():
+def cases() -> Iterator[Case]:
     """Every aggregate on every type: name, Arrow types, a strategy of rows."""
     for name in sw.AGGREGATES:
         if name in ("max_by", "min_by"):

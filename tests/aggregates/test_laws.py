@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from over import CASES, IDS, make
 
 import slicewise.aggregates as sw
 from slicewise.aggregates.base import fold_pairwise, take_parts
 from slicewise.columns import Column
+from slicewise.same import is_finite, is_same, magnitude
 from slicewise.testing import check_laws, value_of
-from slicewise.testing.same import is_finite, is_same, magnitude
+from tests.aggregates.over import CASES, IDS, make
 from tests.profiles import fewer
 
 IN_ANY_ORDER = [case for case in CASES if sw.AGGREGATES[case[0]].commutative or sw.AGGREGATES[case[0]].timed]

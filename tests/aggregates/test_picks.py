@@ -7,11 +7,11 @@ import datetime as dt
 import numpy as np
 import pyarrow as pa
 import pytest
-from over import UTC, over
 
 import slicewise.aggregates as sw
 from slicewise.aggregates.base import take_parts
 from slicewise.columns import Column
+from tests.aggregates.over import UTC, over
 
 S, I64 = pa.string(), pa.int64()
 

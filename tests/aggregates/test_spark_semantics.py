@@ -10,11 +10,11 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from over import UTC, one, over
 
 import slicewise.aggregates as sw
 from slicewise.columns import Column
 from slicewise.errors import OverflowInWindowError
+from tests.aggregates.over import UTC, one, over
 
 D = decimal.Decimal
 NAN, INF = math.nan, math.inf

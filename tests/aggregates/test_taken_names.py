@@ -6,14 +6,14 @@ import pickle
 
 import pyarrow as pa
 import pytest
-from over import over
 
 import slicewise as sw
 from slicewise.aggregates import AGGREGATES
 from slicewise.plan.characteristics import AggregateTraits
+from slicewise.same import is_same
 from slicewise.swag import SlickDeque
 from slicewise.testing import Oracle
-from slicewise.testing.same import is_same
+from tests.aggregates.over import over
 
 VALUES = [3, 8, None, 8, -2, 3, 5]
 ARGUMENTS = {"max_by": ["v", "w"], "min_by": ["v", "w"], "percentile": ["v", 0.5]}

@@ -8,13 +8,13 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from over import one, over
 
 import slicewise.aggregates as sw
 from slicewise.aggregates.user import parse_type
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
 from slicewise.testing import check_laws
+from tests.aggregates.over import one, over
 
 F64, I64 = pa.float64(), pa.int64()
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import slicewise
 from slicewise.cli import app as app_module
-from slicewise.cli import benches, commands
+from slicewise.cli import benchmarks, commands
 from slicewise.cli.commands import app
 from slicewise.errors import SetupError
 from tests.cli.jobfiles import BATCH, STREAM, changed, write
@@ -101,8 +101,7 @@ def test_help_documents_commands_and_exit_codes():
         assert command in said
         of_command = " ".join(call(command, "--help").stdout.split())
         assert (
-            "0 everything went well; 1 the job or a check failed; 2 there are mistakes in what was given; 130"
-            in of_command
+            "0 everything went well; 1 the job or a check failed; 2 there are mistakes in the input; 130" in of_command
         )
     assert "0 everything went well" in said
 
@@ -175,8 +174,8 @@ def test_without_spark_the_command_says_what_to_install(tmp_path, command):
     done = pipe(*command, cwd=tmp_path, PYTHONPATH=path)
     assert done.returncode == 1
     assert done.stderr.removeprefix("starting Spark\n") == (
-        "error: Spark is not there: pyspark is not installed; pip install 'slicewise[spark]'; "
-        "`slicewise doctor` looks at everything that is needed\n"
+        "error: Spark is not available: pyspark is not installed; pip install 'slicewise[spark]'; "
+        "`slicewise doctor` checks everything that is needed\n"
     )
 
 
@@ -248,7 +247,7 @@ def test_bench_of_an_unknown_name_is_a_mistake(checkout):
 
 
 def test_bench_without_a_checkout_says_where_to_get_one(monkeypatch):
-    monkeypatch.setattr(benches, "folder", lambda: None)
+    monkeypatch.setattr(benchmarks, "folder", lambda: None)
     done = call("bench")
     assert done.exit_code == 1
     assert "clone the repository of slicewise, and run `slicewise bench` in it" in done.stderr
@@ -290,7 +289,10 @@ def test_a_zip_makes_a_zip(tmp_path):
     ("name", "message"),
     [
         ("no/such.zip", "no/such.zip: this cannot be written: No such file or directory\n"),
-        ("egg.egg", "egg.egg: Spark takes a package by the ending of its file; expected one that ends in .zip\n"),
+        (
+            "egg.egg",
+            "egg.egg: Spark recognizes packages by the ending of the file name; expected one that ends in .zip\n",
+        ),
     ],
 )
 def test_a_zip_that_cannot_be_written(tmp_path, name, message):

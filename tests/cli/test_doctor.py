@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from slicewise.cli import doctor
+from slicewise.cli import commands, doctor
 from slicewise.cli.commands import app
 from slicewise.cli.doctor import Finding
 
@@ -43,7 +43,7 @@ def test_java_17_and_newer_are_fine(monkeypatch, tmp_path):
     [
         ('openjdk version "11.0.2" 2019', "{path} is Java 11"),
         ('java version "1.8.0_301"', "{path} is Java 8"),
-        ("what?", "{path} does not say its version"),
+        ("what?", "{path} does not report its version"),
     ],
 )
 def test_another_java_is_wrong(monkeypatch, tmp_path, version, said):
@@ -51,21 +51,21 @@ def test_another_java_is_wrong(monkeypatch, tmp_path, version, said):
     found = java(monkeypatch, tmp_path, version)
     assert not found.ok
     wrong = said.format(path=tmp_path / "bin" / "java")
-    assert found.said == f"JAVA_HOME is {tmp_path}, and {wrong}; Spark needs 17 or newer"
+    assert found.detail == f"JAVA_HOME is {tmp_path}, and {wrong}; Spark needs 17 or newer"
     assert "openjdk-17" in found.fix
 
 
 def test_a_java_without_the_module_that_spark_asks_for_is_wrong(monkeypatch, tmp_path):
     found = java(monkeypatch, tmp_path, 'openjdk version "21"', modules="java.base@21")
     assert not found.ok
-    assert found.said.endswith("lacks the module jdk.incubator.vector, which Spark asks for")
+    assert found.detail.endswith("lacks the module jdk.incubator.vector, which Spark asks for")
 
 
 def test_no_java_at_all_is_wrong(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     found = doctor.java()
-    assert (found.ok, found.said) == (
+    assert (found.ok, found.detail) == (
         False,
         "Java is not on PATH, and JAVA_HOME is not set; Spark needs 17 or newer",
     )
@@ -86,7 +86,7 @@ def test_the_python_of_the_workers_is_the_one_that_runs_here(monkeypatch):
     assert doctor.workers().ok
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     assert doctor.workers() == Finding(
-        "Python of the workers", True, f"{sys.executable} (PYSPARK_PYTHON), which has all that they need"
+        "Python of the workers", True, f"{sys.executable} (PYSPARK_PYTHON), which has everything they need"
     )
 
 
@@ -96,7 +96,7 @@ def test_the_python_of_the_workers_is_the_one_that_runs_here(monkeypatch):
         ("echo '[\"3.8\", []]'", "which is Python 3.8, and here is {mine}"),
         ('echo \'["{mine}", ["slicewise", "pandas"]]\'', "which lacks slicewise and pandas"),
         ('echo \'["{mine}", ["pandas"]]\'', "which lacks pandas"),
-        ("exit 1", "which is no Python"),
+        ("exit 1", "which is not a Python interpreter"),
     ],
 )
 def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path, script, said):
@@ -105,14 +105,14 @@ def test_another_python_for_the_workers_is_wrong(monkeypatch, tmp_path, script, 
     monkeypatch.setenv("PYSPARK_PYTHON", str(path))
     found = doctor.workers()
     assert not found.ok
-    assert found.said == f"Spark's workers run {path} (PYSPARK_PYTHON), {said.format(**words)}"
+    assert found.detail == f"Spark's workers run {path} (PYSPARK_PYTHON), {said.format(**words)}"
     assert found.fix == f"export PYSPARK_PYTHON={sys.executable}"
 
 
 def test_a_python_that_is_not_there_is_wrong(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/such/python")
-    said = "Spark's workers run /no/such/python (PYSPARK_PYTHON), which is no program"
-    assert doctor.workers().said == said
+    said = "Spark's workers run /no/such/python (PYSPARK_PYTHON), which is not a program"
+    assert doctor.workers().detail == said
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_a_python_that_is_not_there_is_wrong(monkeypatch):
         ("protobuf", None, False, "not installed; Spark's streams with state need it, and pip does not bring it with pyspark", "'protobuf>=5'"),
         ("protobuf", "4.25", False, "4.25; 5 or newer is needed", "'protobuf>=5'"),
         ("pandas", "2.3.3", True, "2.3.3", None),
-        ("pandas", "3.0.0", False, "3.0.0; Spark works with 2.2 up to below 3", "'pandas>=2.2,<3'"),
-        ("pandas", "2.1", False, "2.1; Spark works with 2.2 up to below 3", "'pandas>=2.2,<3'"),
+        ("pandas", "3.0.0", False, "3.0.0; Spark needs >=2.2,<3", "'pandas>=2.2,<3'"),
+        ("pandas", "2.1", False, "2.1; Spark needs >=2.2,<3", "'pandas>=2.2,<3'"),
         ("pandas", None, False, "not installed; Spark's streams with state need it", "'pandas>=2.2,<3'"),
         ("pyarrow", "15.0.2", True, "15.0.2", None),
         ("pyarrow", "14.0", False, "14.0; 15 or newer is needed", "'pyarrow>=15'"),
@@ -136,7 +136,7 @@ def test_a_python_that_is_not_there_is_wrong(monkeypatch):
 def test_packages(monkeypatch, package, version, ok, said, fix):
     monkeypatch.setattr(doctor, "_version", lambda name: version if name == package else None)
     found = getattr(doctor, package)()
-    assert (found.ok, found.said) == (ok, said)
+    assert (found.ok, found.detail) == (ok, said)
     assert found.fix is None if fix is None else found.fix.endswith(f"-m pip install {fix}")
 
 
@@ -146,12 +146,12 @@ def test_rocksdb_is_a_jar_of_spark(monkeypatch, tmp_path):
     assert doctor.rocksdb() == Finding("RocksDB", False, said, "unset SPARK_HOME")
     program(tmp_path, "bin/spark-submit", "")
     (tmp_path / "jars").mkdir()
-    assert doctor.rocksdb().said == f"no rocksdbjni jar in {tmp_path / 'jars'}"
+    assert doctor.rocksdb().detail == f"no rocksdbjni jar in {tmp_path / 'jars'}"
     (tmp_path / "jars" / "rocksdbjni-9.8.4.jar").touch()
     assert doctor.rocksdb() == Finding("RocksDB", True, "rocksdbjni-9.8.4.jar")
     monkeypatch.delenv("SPARK_HOME")
     monkeypatch.setattr(doctor, "_jars", lambda: None)
-    assert doctor.rocksdb().said == "comes with pyspark, which is not installed"
+    assert doctor.rocksdb().detail == "comes with pyspark, which is not installed"
 
 
 @pytest.mark.parametrize(
@@ -159,23 +159,23 @@ def test_rocksdb_is_a_jar_of_spark(monkeypatch, tmp_path):
 )
 def test_memory(monkeypatch, free, ok, said):
     monkeypatch.setattr(doctor, "_free_memory", lambda: free)
-    assert (doctor.memory().ok, doctor.memory().said) == (ok, said)
+    assert (doctor.memory().ok, doctor.memory().detail) == (ok, said)
     monkeypatch.setattr(doctor, "_free_memory", lambda: None)
     assert doctor.memory().ok
 
 
 def test_the_doctor_reports_every_line_and_fails_if_one_is_wrong(monkeypatch):
     findings = [Finding("Java", True, "17"), Finding("pandas", False, "3.0 [x]", "pip install 'pandas<3'")]
-    monkeypatch.setattr(doctor, "examine", lambda: findings)
+    monkeypatch.setattr(commands, "examine", lambda: findings)
     done = CliRunner().invoke(app, ["doctor"])
     assert done.exit_code == 1
     assert done.stdout.splitlines() == [
         "ok     Java    17",
         "wrong  pandas  3.0 [x]",
         "               pip install 'pandas<3'",
-        "1 of 2 need mending",
+        "1 of 2 checks failed",
     ]
-    monkeypatch.setattr(doctor, "examine", lambda: findings[:1])
+    monkeypatch.setattr(commands, "examine", lambda: findings[:1])
     done = CliRunner().invoke(app, ["doctor"])
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "all is well")
 

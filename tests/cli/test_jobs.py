@@ -23,7 +23,7 @@ def mistakes(tmp_path, text, *overrides):
     file = write(tmp_path, text)
     with pytest.raises(JobError) as caught:
         read_job(file, overrides)
-    said = [str(m).split("\n")[0] for m in caught.value.mistakes]
+    said = [str(m).split("\n")[0] for m in caught.value.diagnostics]
     return [re.sub(r"^(\d+(?::\d+)?): ", r"\1 ", s.removeprefix(file).lstrip(":").lstrip()) for s in said]
 
 
@@ -55,9 +55,10 @@ def test_a_batch_job_is_read(tmp_path):
 
 
 def test_what_is_reported_is_read(tmp_path):
-    said = '[results]\nlate = "collect"\nemit = "changes"\nidle = "30 seconds"\nbad = "fail"\n'
+    said = '[results]\nlate = "collect"\nemit = "changes"\nidle = "30 seconds"\nbad = "fail"\nahead = "1 hour"\n'
     job = read_job(write(tmp_path, STREAM + said))
-    assert job.results == {"late": "collect", "emit": "changes", "idle": "30 seconds", "bad": "fail"}
+    said = {"late": "collect", "emit": "changes", "idle": "30 seconds", "bad": "fail", "ahead": "1 hour"}
+    assert job.results == said
 
 
 def test_mistakes_in_what_is_reported_are_noted(tmp_path):
@@ -67,6 +68,11 @@ def test_mistakes_in_what_is_reported_are_noted(tmp_path):
     assert "[results] `idle` is not a length that we can read; got 'soon'" in idle
     (emit,) = mistakes(tmp_path, BATCH + '[results]\nemit = "changes"\n')
     assert emit.endswith("`results.emit` is for streams; add stream = true to [source], or leave it out")
+    (ahead,) = mistakes(tmp_path, BATCH + '[results]\nahead = "1 hour"\n')
+    assert ahead.endswith(
+        "`results.ahead` is for streams; a batch has no clock that a second run would share; add stream = true to "
+        "[source], or leave it out"
+    )
     (elsewhere,) = mistakes(tmp_path, changed(STREAM, 'time = "ts"', 'time = "ts"\nemit = "changes"'))
     assert elsewhere.endswith("unknown key `workload.emit`; it is `results.emit`")
 
@@ -83,7 +89,7 @@ def test_a_job_may_say_every_option_of_run(tmp_path):
     options = set(inspect.signature(sw.Workload.run).parameters) - {"self", "df"}
     table = "[results]\n" + "".join(f"{name} = 1\n" for name in sorted(options))
     found = [m.partition(" ")[2] for m in mistakes(tmp_path, STREAM + table)]
-    assert found == [f"`results.{name}` must be a text; got 1, a number" for name in sorted(options)]
+    assert found == [f"`results.{name}` must be a string; got 1, a number" for name in sorted(options)]
     for name in options:
         (elsewhere,) = mistakes(tmp_path, f'{name} = "x"\n' + STREAM)
         assert elsewhere.endswith(f"unknown table or key `{name}`; it is `results.{name}`")
@@ -182,36 +188,36 @@ STREAM_MISTAKES = [
     ('path = "in"', 'pth = "in"', ["1:1 `source.path` is missing; say where the parquet files are", "3:1 unknown key `source.pth`; did you mean 'path'?"]),
     ("[source]\n", 'checkpoint = "x"\n[source]\n', ["1:1 unknown table or key `checkpoint`; it is `sink.checkpoint`"]),
     ("[source]\n", "[source]\nwatermark = 3\n", ["2:1 unknown key `source.watermark`; it is `workload.watermark`"]),
-    ("[source]\n", "name = 3\n[source]\n", ["1:1 `name` must be a text; got 3, a number"]),
+    ("[source]\n", "name = 3\n[source]\n", ["1:1 `name` must be a string; got 3, a number"]),
     (STREAM, "", ["`source` is missing; say where rows come from: [source] with format and path",
                   "`workload` is missing; name the event-time column: [workload] with time = \"ts\"", NO_QUERIES,
                   "`sink` is missing; say where results go: [sink] with format and path"]),
     (STREAM, "source = 3\nworkload = 'x'\nqueries = []\nsink = true\ntrigger = 1.5\nspark = 2024-01-01",
-     ["1:1 `source` must be a table; got 3, a number", "2:1 `workload` must be a table; got 'x', a text",
+     ["1:1 `source` must be a table; got 3, a number", "2:1 `workload` must be a table; got 'x', a string",
       "3:1 `queries` must be a table; got a list", "4:1 `sink` must be a table; got true",
       "5:1 `trigger` must be a table; got 1.5, a number", "6:1 `spark` must be a table; got 2024-01-01, a date or time"]),
     # source
     ('format = "parquet"\npath = "in"', 'path = "in"', ["1:1 `source.format` is missing; give a Spark format such as \"parquet\", or a `table`"]),
     ('path = "in"', 'path = ""', ["3:1 `source.path` is empty"]),
-    ('path = "in"', "path = 3", ["3:1 `source.path` must be a text; got 3, a number"]),
-    ('path = "in"', 'path = ["a", "b"]', ["3:1 `source.path` must be one text for a stream; a pattern such as \"data/*\" takes several folders"]),
+    ('path = "in"', "path = 3", ["3:1 `source.path` must be a string; got 3, a number"]),
+    ('path = "in"', 'path = ["a", "b"]', ["3:1 `source.path` must be a single string for a stream; a pattern such as \"data/*\" takes several folders"]),
     ('path = "in"', 'table = "t"', ["2:1 `source` has both `table` and `format`; leave one out", "5:1 `source.schema` is for files; a table has its own, so leave it out"]),
-    ("stream = true", 'stream = "yes"', ["4:1 `source.stream` must be true or false; got 'yes', a text", "26:1 `sink.checkpoint` is for streams; leave it out, or add stream = true to [source]", "28:1 `trigger` is for streams; leave it out, or add stream = true to [source]"]),
+    ("stream = true", 'stream = "yes"', ["4:1 `source.stream` must be true or false; got 'yes', a string", "26:1 `sink.checkpoint` is for streams; leave it out, or add stream = true to [source]", "28:1 `trigger` is for streams; leave it out, or add stream = true to [source]"]),
     (SCHEMA + "\n", "", ["1:1 " + NEEDS_SCHEMA]),
     (SCHEMA, 'schema = "ts"', ["5:11 `source.schema`: expected a name and a type, as in 'v DOUBLE'; got 'ts'"]),
     (SCHEMA, 'schema = "ts TIMESTAMP, v DECIMAL(3"', ["5:36 `source.schema`: '(' is not closed"]),
     (SCHEMA, 'schema = "ts TIMESTAMP, v INT>"', ["5:30 `source.schema`: '>' closes nothing"]),
-    (SCHEMA, 'schema = "ts TIMESTAMP, v INT, v INT"', ["5:32 `source.schema`: the column 'v' is there twice"]),
-    ('path = "in"', 'path = "in"\noptions = { a = [1] }', ["4:13 `source.options.a` must be a text, number or boolean; got a list"]),
-    ('path = "in"', 'path = "in"\nselect = ["a", 3]', ["4:16 `source.select[1]` must be a text; got 3, a number"]),
-    ('path = "in"', 'path = "in"\nselect = "a"', ["4:1 `source.select` must be a list of texts; got 'a', a text"]),
+    (SCHEMA, 'schema = "ts TIMESTAMP, v INT, v INT"', ["5:32 `source.schema`: the column 'v' appears twice"]),
+    ('path = "in"', 'path = "in"\noptions = { a = [1] }', ["4:13 `source.options.a` must be a string, number or boolean; got a list"]),
+    ('path = "in"', 'path = "in"\nselect = ["a", 3]', ["4:16 `source.select[1]` must be a string; got 3, a number"]),
+    ('path = "in"', 'path = "in"\nselect = "a"', ["4:1 `source.select` must be a list of strings; got 'a', a string"]),
     ('path = "in"', 'path = "${A"', ["3:9 `source.path`: expected ${NAME}, the name of an environment variable; write $$ for a dollar"]),
     # workload
     ('time = "ts"\n', "", ["7:1 `workload.time` is missing; name the event-time column, as in time = \"ts\""]),
     ('time = "ts"', 'time = "t"', ["8:9 there is no column 't' in `source.schema`; did you mean 'ts'?"]),
     ('time = "ts"', 'time = "v"', ["8:9 the time column 'v' is DOUBLE; it must be TIMESTAMP or an integer"]),
     ('keys = ["sensor"]', 'keys = ["sensr"]', ["9:10 there is no column 'sensr' in `source.schema`; did you mean 'sensor'?"]),
-    ('keys = ["sensor"]', 'keys = "sensor"', ["9:1 `workload.keys` must be a list of texts; got 'sensor', a text"]),
+    ('keys = ["sensor"]', 'keys = "sensor"', ["9:1 `workload.keys` must be a list of strings; got 'sensor', a string"]),
     ('keys = ["sensor"]', 'keys = ["ts"]', ["9:1 [workload] `keys` must not hold the time column; got 'ts' as both"]),
     ('keys = ["sensor"]', 'keys = ["page", "page"]', ["9:1 [workload] `keys` names 'page' twice"]),
     ('watermark = "2 seconds"', 'watermark = "2 secs ago"', ["10:14 [workload] `watermark` is not a length that we can read; got '2 secs ago'; write numbers with units, as in '10 minutes', '1 hour 30 minutes' or '250 ms'"]),
@@ -223,7 +229,7 @@ STREAM_MISTAKES = [
     (QUERIES, "[queries]\nq = 3\n", ["15:1 `queries.q` must be a table; got 3, a number"]),
     ('total = "sum(v)"\nn = "count()"\n', "", ["14:1 query 'per_second' computes nothing; add an aggregate, such as n = \"count()\""]),
     ("window = \"tumbling('1 second')\"\n", "", ["14:1 `queries.per_second.window` is missing; every query has one, as in window = \"tumbling('1 minute')\""]),
-    ("window = \"tumbling('1 second')\"", "window = 10", ["15:1 `queries.per_second.window` must be a text; got 10, a number"]),
+    ("window = \"tumbling('1 second')\"", "window = 10", ["15:1 `queries.per_second.window` must be a string; got 10, a number"]),
     ('total = "sum(v)"', "total = 3", ["16:1 `queries.per_second.total` must be an aggregate in quotes, as in \"sum(v)\"; got 3, a number"]),
     ('total = "sum(v)"', 'sensor = "sum(v)"', ["16:1 query 'per_second': 'sensor' is a key column; give the aggregate another name"]),
     ('total = "sum(v)"', 'query = "sum(v)"\nspan = "sum(v)"', ["16:1 query 'per_second': 'query' is a reserved result column; give the aggregate another name", "17:1 query 'per_second': 'span' is a reserved result column; give the aggregate another name"]),
@@ -240,19 +246,19 @@ STREAM_MISTAKES = [
     ('format = "parquet"\npath = "out"', 'format = "csv"\npath = "out"', ["24:1 csv cannot hold the structs `window` and `span`; add flatten = true, or use parquet or json"]),
     ('checkpoint = "state"\n', "", ['23:1 `sink.checkpoint` is missing; a stream needs a folder to resume from, as in checkpoint = "state"']),
     ('path = "out"', 'path = "out"\nmode = "overwrite"', ['26:9 `sink.mode` = "overwrite" is for batches; a stream appends: leave it out']),
-    ('path = "out"', 'path = "out"\nmode = "complete"', ['26:9 `sink.mode` = "complete" does not go with results that are changes already; a stream appends: leave it out']),
+    ('path = "out"', 'path = "out"\nmode = "complete"', ['26:9 `sink.mode` = "complete" does not fit results, which are changes already; a stream appends: leave it out']),
     ('path = "out"', 'path = "out"\nmode = "apend"', ["26:9 `sink.mode` must be append for a stream; got 'apend'"]),
-    ('path = "out"', 'path = "out"\npartition_by = ["sensr", "window"]', ["26:18 `sink.partition_by` has 'sensr', which is no result column; did you mean 'sensor'?", "26:27 `sink.partition_by` has 'window', which is no result column; known: 'change', 'mean', 'n', 'query', 'revision', 'sensor', 'total'"]),
+    ('path = "out"', 'path = "out"\npartition_by = ["sensr", "window"]', ["26:18 `sink.partition_by` has 'sensr', which is not a result column; did you mean 'sensor'?", "26:27 `sink.partition_by` has 'window', which is not a result column; known: 'change', 'mean', 'n', 'query', 'revision', 'sensor', 'total'"]),
     # trigger
     ("available_now = true", "", ["28:1 `trigger` takes one of available_now, once, processing_time; got none"]),
     ("available_now = true", "available_now = true\nonce = true", ["28:1 `trigger` takes one of available_now, once, processing_time; got available_now and once"]),
-    ("available_now = true", "available_now = false", ["29:1 `trigger.available_now` = false says nothing; leave it out"]),
+    ("available_now = true", "available_now = false", ["29:1 `trigger.available_now` = false has no effect; leave it out"]),
     ("available_now = true", 'processing_time = "5 parsecs"', ["29:20 `trigger.processing_time` has an unknown unit 'parsecs'; got '5 parsecs'; known: 'days', 'hours', 'microseconds', 'milliseconds', 'minutes', 'seconds', 'weeks'"]),
     ("available_now = true", "continuous = 1", ["28:1 `trigger` takes one of available_now, once, processing_time; got none", "29:1 unknown key `trigger.continuous`; known: 'available_now', 'once', 'processing_time'"]),
     # TOML itself
     ("[source]", "[source", ["1:8 this is not TOML: expected ']' at the end of a table declaration"]),
-    ('path = "in"', "path = in", ["3:8 this is not TOML: invalid value; texts need quotes"]),
-    ('path = "in"', 'path = "in"\npath = "on"', ["4:12 this is not TOML: cannot overwrite a value; the same key or table is there twice"]),
+    ('path = "in"', "path = in", ["3:8 this is not TOML: invalid value; strings need quotes"]),
+    ('path = "in"', 'path = "in"\npath = "on"', ["4:12 this is not TOML: cannot overwrite a value; the same key or table appears twice"]),
     ("available_now = true", "x = '''", ["30:1 this is not TOML: expected \"'''\""]),
 ]  # fmt: skip
 
@@ -269,10 +275,10 @@ BATCH_MISTAKES = [
     ('path = "out"', 'path = "out"\n[trigger]\nonce = true', ["18:1 `trigger` is for streams; leave it out, or add stream = true to [source]"]),
     ('format = "csv"\npath = "in"', 'format = "rate"', ["2:1 'rate' gives streams only; add stream = true"]),
     ("tumbling('1 second')", "tumbling(5)", ["8:9 lengths are plain integers, but the time column 'ts' is TIMESTAMP; write them as in '10 minutes'"]),
-    ('time = "ts"', 'time = "ts"\nunit = "seconds"', ["9:9 `workload.unit` says what integers count, and the time column 'ts' is TIMESTAMP; leave it out"]),
+    ('time = "ts"', 'time = "ts"\nunit = "seconds"', ["9:9 `workload.unit` is for integers, and the time column 'ts' is TIMESTAMP; leave it out"]),
     ("ts TIMESTAMP", "ts BIGINT", ["8:9 lengths are durations, but the time column 'ts' is BIGINT; say what it counts: unit = one of \"seconds\", \"milliseconds\", \"microseconds\", \"nanoseconds\""]),
     ('time = "ts"', 'time = "ts"\nunit = "second"', ["9:9 [workload] `unit` must be one of 'seconds', 'milliseconds', 'microseconds', 'nanoseconds'; got 'second'; leave it out where time is a timestamp"]),
-    ('time = "ts"', 'time = "ts"\nunit = 5', ["9:1 `workload.unit` must be a text; got 5, a number"]),
+    ('time = "ts"', 'time = "ts"\nunit = 5', ["9:1 `workload.unit` must be a string; got 5, a number"]),
     ('[source]\n', '[source]\nunit = "seconds"\n', ["2:1 unknown key `source.unit`; it is `workload.unit`"]),
 ]  # fmt: skip
 
@@ -289,6 +295,27 @@ def test_epoch_seconds_say_their_unit(tmp_path):
     assert mistakes(tmp_path, changed(text, "tumbling('1 second')", "tumbling('1500 ms')")) == [
         "16:1 query 'per_second': `length` must be a whole number of seconds, the time column's unit; got '1 second 500 "
         "milliseconds'; round it"
+    ]
+
+
+def test_a_mistake_in_a_window_is_not_taken_for_one_in_a_column_of_the_same_name_as_its_query(tmp_path):
+    text = changed(changed(BATCH, "ts TIMESTAMP", "ts BIGINT"), 'time = "ts"', 'time = "ts"\nunit = "seconds"')
+    text = changed(changed(text, "tumbling('1 second')", "tumbling('1500 ms')"), "total =", "per_second =")
+    assert mistakes(tmp_path, text) == [
+        "13:1 query 'per_second': `length` must be a whole number of seconds, the time column's unit; got '1 second 500 "
+        "milliseconds'; round it"
+    ]
+
+
+def test_every_mistake_of_a_workload_and_of_a_query_is_found(tmp_path):
+    text = changed(changed(STREAM, '"2 seconds"', '"-2 seconds"'), 'keys = ["sensor"]', 'keys = ["page", "page"]')
+    text = changed(text, 'total = "sum(v)"', 'query = "sum(v)"\nspan = "max(v)"\ntotal = "sum(w)"')
+    assert mistakes(tmp_path, text) == [
+        "9:1 [workload] `keys` names 'page' twice",
+        "10:14 [workload] `watermark` must not be negative; got '-2 seconds'",
+        "16:1 query 'per_second': 'query' is a reserved result column; give the aggregate another name",
+        "17:1 query 'per_second': 'span' is a reserved result column; give the aggregate another name",
+        "18:14 there is no column 'w' in `source.schema`; known: 'page', 'sensor', 'ts', 'v'",
     ]
 
 
@@ -341,7 +368,7 @@ def test_overrides_change_values_and_are_read_as_toml_where_they_are_toml(tmp_pa
         ("sink.path", "expected a key, = and a value; write --set key.path=value, as in --set sink.path=out"),
         ("=3", "expected a key, = and a value; write --set key.path=value, as in --set sink.path=out"),
         ("a b=3", "expected a key, = and a value; write --set key.path=value, as in --set sink.path=out"),
-        ("sink.path.x=3", "`sink.path` is no table, so it has no `x`"),
+        ("sink.path.x=3", "`sink.path` is not a table, so it has no `x`"),
         ("sink.pth=3", "unknown key `sink.pth`; did you mean 'path'?"),
         ("sink.mode=apend", "`sink.mode` must be one of append, overwrite, error, ignore; got 'apend'"),
         ("queries.per_second.total=sun(v)", "`queries.per_second.total`: unknown aggregate 'sun'; did you mean 'sum'?"),

@@ -138,6 +138,19 @@ def test_a_stream_of_files_becomes_windows_and_resumes_where_it_stopped(tmp_path
     assert "per_second" in done.stdout
 
 
+def test_a_stream_with_idle_ends_and_cannot_do_without_it_afterwards(tmp_path, run):
+    write(tmp_path, STREAM_OF_FILES)
+    put(tmp_path, "1.parquet", rows([0, 0.5, 1, 20]))
+    code, said = run("--set", "results.idle=1 hour")
+    assert code == 0, said
+    assert "; 4 rows in 1 batch\n" in said
+    code, said = run()
+    assert code == 1
+    assert "the checkpoint was written with `idle`, and this run has none; give one, or start" in " ".join(said.split())
+    assert "Traceback" not in said
+    assert run("--set", "results.idle=2 hours")[0] == 0
+
+
 # -- what lies around the workload
 
 

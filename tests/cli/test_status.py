@@ -9,6 +9,7 @@ from rich.console import Console
 
 from slicewise.cli import status as status_module
 from slicewise.cli.status import BatchWatch, Progress, Status
+from slicewise.spark.streaming import heartbeat
 
 OURS = {"rows": 12345, "late": 3, "bad": 0, "keys": 4, "slices": 240, "watermark": 1_717_243_200_500_000}
 PROGRESS = {
@@ -36,6 +37,16 @@ def test_progress_of_a_batch_without_rows_and_state():
     assert str(Progress.of({"batchId": 0, "numInputRows": 0, "processedRowsPerSecond": float("nan")})) == "0 rows"
 
 
+def test_the_rows_of_the_heartbeat_are_not_counted():
+    assert status_module._HEARTBEAT == heartbeat.SOURCE
+    beat = {"endOffset": {heartbeat.SOURCE: 10_000}, "numInputRows": 1}
+    rate, file = {"endOffset": 17, "numInputRows": 5}, {"endOffset": None, "numInputRows": 2}
+    said = {"batchId": 3, "numInputRows": 8, "processedRowsPerSecond": 4.0, "sources": [rate, file, beat]}
+    assert Progress.of(said) == Progress(3, 7, 4.0)
+    silent = {"batchId": 3, "numInputRows": 1, "processedRowsPerSecond": 4.0, "sources": [beat]}
+    assert str(Progress.of(silent)) == "0 rows"
+
+
 def test_the_watermark_of_integer_times_is_an_integer():
     assert Progress(0, 1, watermark=17).shown(timestamps=False) == "1 rows, watermark 17"
     out = console()
@@ -49,7 +60,7 @@ def test_in_a_pipe_every_event_is_a_line_without_escapes():
         status.doing("starting Spark")
         status.micro_batch(Progress.of(PROGRESS))
         status.tasks(1, 2)
-        status.say("done: [job] wrote it")
+        status.line("done: [job] wrote it")
     assert out.file.getvalue() == (f"starting Spark\nbatch 7: {SAID}\ndone: [job] wrote it\n")
 
 
@@ -60,7 +71,7 @@ def test_on_a_terminal_the_status_is_live_and_counts_up():
         status.micro_batch(Progress(0, 10))
         status.micro_batch(Progress(1, 15))
         status.quiet()
-        status.say("done")
+        status.line("done")
     shown = out.file.getvalue()
     assert "batch 1: 15 rows; 25 rows so far" in shown
     assert shown.rstrip().endswith("done")

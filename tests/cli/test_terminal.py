@@ -10,7 +10,7 @@ import pytest
 from matplotlib import image
 from matplotlib.colors import to_rgb
 
-from slicewise.cli.demos import dashboard
+from slicewise.cli.football_demo import dashboard
 from tests.cli.jobfiles import STREAM, changed, write
 
 pexpect = pytest.importorskip("pexpect")

@@ -9,9 +9,10 @@ import pytest
 
 import slicewise as sw
 from slicewise.errors import QueryError
-from slicewise.plan.axes import Gauge, Marks, Positions, Units, gauge_of, measures_of
+from slicewise.plan.axes import Marks, MeasureScale, Positions, Units, axes_of, scale_of
 from slicewise.plan.condition_sql import UntranslatableError, condition_sql
-from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, explain_routes, route_of
+from slicewise.plan.explain import explain_routes
+from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, route_of
 
 TYPES = {
     "v": pa.int32(),
@@ -107,21 +108,21 @@ def test_windows_on_one_measure_stand_together():
         sw.tumbling(sw.units(0.5, "v")),
         sw.tumbling(sw.units(5, "v")),
     ]
-    counts, marks, exact, floating = measures_of(windows, TYPES)
+    counts, marks, exact, floating = axes_of(windows, TYPES)
     assert isinstance(counts, Positions)
     assert isinstance(marks, Marks)
     assert isinstance(exact, Units)
     assert isinstance(floating, Units)
     assert (counts.places, marks.places, exact.places, floating.places) == ((0, 3), (2,), (1, 5), (4,))
-    assert (exact.gauge, floating.gauge) == (Gauge(), Gauge(exact=False))
+    assert (exact.scale, floating.scale) == (MeasureScale(), MeasureScale(exact=False))
 
 
 def test_decimals_are_measured_in_their_smallest_step():
-    (units,) = measures_of([sw.sliding(sw.units(0.125, "d"), every=sw.units(2, "d"))], TYPES)
-    assert units.gauge == Gauge(scale=3)
+    (units,) = axes_of([sw.sliding(sw.units(0.125, "d"), every=sw.units(2, "d"))], TYPES)
+    assert units.scale == MeasureScale(digits=3)
     assert (units.windows[0].length.size, units.windows[0].every.size) == (125, 2000)
     with pytest.raises(QueryError, match="is no number"):
-        gauge_of(sw.tumbling(sw.units(1, "flag")), TYPES["flag"])
+        scale_of(sw.tumbling(sw.units(1, "flag")), TYPES["flag"])
 
 
 @pytest.mark.parametrize(

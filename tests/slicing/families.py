@@ -14,14 +14,16 @@ NEAR, FAR = 60, 250
 def windows_of(window: Window) -> list[tuple[int, int]]:
     """All windows of a family as (start, end), within FAR of the origin."""
     if isinstance(window, Sliding):
-        starts = range(window.offset - FAR * window.every.size, FAR * window.every.size, window.every.size)
-        return [(s, s + window.length.size) for s in starts if abs(s) <= FAR]
+        every, length, offset = int(window.every.size), int(window.length.size), int(window.offset)
+        return [(s, s + length) for s in range(offset - FAR * every, FAR * every, every) if abs(s) <= FAR]
     if isinstance(window, Cumulative):
-        periods = range(window.offset - FAR * window.length.size, FAR * window.length.size, window.length.size)
-        growing = range(window.every.size, window.length.size + 1, window.every.size)
+        every, length, offset = int(window.every.size), int(window.length.size), int(window.offset)
+        periods = range(offset - FAR * length, FAR * length, length)
+        growing = range(every, length + 1, every)
         return [(p, p + grown) for p in periods for grown in growing if abs(p) <= FAR]
     if isinstance(window, Landmark):
-        return [(window.since, end) for end in range(window.since + window.every.size, FAR, window.every.size)]
+        every = int(window.every.size)
+        return [(window.since, end) for end in range(window.since + every, FAR, every)]
     assert isinstance(window, Between)
     return [(window.start, window.end)]
 
@@ -33,7 +35,7 @@ def edges_of(windows: list[Window]) -> list[int]:
 
 def step_of(window: Window, start: int, end: int) -> int:
     """Where the part of a window begins that must have brought rows for it to be reported."""
-    return max(start, end - window.every.size) if isinstance(window, Landmark) else start
+    return max(start, end - int(window.every.size)) if isinstance(window, Landmark) else start
 
 
 def open_starts_of(windows: list[Window], horizon: int) -> list[int]:

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 import slicewise as sw
+from slicewise.same import is_same
 from slicewise.testing import Oracle
-from slicewise.testing.same import is_same
 
 TYPES = {"v": pa.int64(), "w": pa.string(), "k": pa.string(), "j": pa.int64(), "o": pa.int64(), "u": pa.float64()}
 TYPES["z"] = pa.int64()
 FLOATS = {**TYPES, "v": pa.float64()}
 
 
-def key_of(workload: sw.Workload, row: dict) -> tuple:
+Row = dict[str, Any]
+#: Chunks of rows, then a watermark; None at the end of the stream.
+Epoch = tuple[list[list[Row]], int | None]
+#: A row that was too late: its time, its columns, its key.
+LateRow = tuple[int, Mapping[str, Any], tuple[Any, ...]]
+
+
+def key_of(workload: sw.Workload, row: Row) -> tuple[Any, ...]:
     return tuple(row[k] for k in workload.keys)
 
 
-def columns_of(chunk: list[dict]) -> dict[str, list]:
+def columns_of(chunk: list[Row]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in chunk] for name in ("t", *TYPES)}
 
 
-def run_operator(op, epochs, *, between: Callable = lambda op: op, one_by_one: bool = False) -> list[list[sw.Result]]:
+def run_operator(
+    op: Any,
+    epochs: Sequence[Epoch],
+    *,
+    between: Callable[[Any], Any] = lambda op: op,
+    one_by_one: bool = False,
+) -> list[list[sw.Result]]:
     """The results of each epoch; ``between`` may replace the operator after every call."""
     out = []
     for chunks, mark in epochs:
-        found = []
+        found: list[sw.Result] = []
         for chunk in chunks:
             if one_by_one:
                 for row in chunk:
@@ -44,9 +58,10 @@ def run_operator(op, epochs, *, between: Callable = lambda op: op, one_by_one: b
     return out
 
 
-def run_oracle(workload: sw.Workload, epochs) -> tuple[list[list[sw.Result]], list]:
+def run_oracle(workload: sw.Workload, epochs: Sequence[Epoch]) -> tuple[list[list[sw.Result]], list[LateRow]]:
     oracle = Oracle(workload)
-    out, late = [], []
+    out: list[list[sw.Result]] = []
+    late: list[LateRow] = []
     for chunks, mark in epochs:
         for chunk in chunks:
             for row in chunk:
@@ -57,7 +72,7 @@ def run_oracle(workload: sw.Workload, epochs) -> tuple[list[list[sw.Result]], li
 
 
 def canonical(results: Iterable[sw.Result]) -> list[sw.Result]:
-    def place(r: sw.Result) -> tuple:
+    def place(r: sw.Result) -> tuple[Any, ...]:
         end = math.inf if r.end is None else r.end
         return r.query, tuple(map(str, r.key)), r.start, end, r.change, r.revision, str(r.values)
 
@@ -74,11 +89,12 @@ def assert_same(found: list[list[sw.Result]], expected: list[list[sw.Result]], s
                 assert is_same(a.values[name], value, scale), f"epoch {number}: {name} of {a}, expected {value!r}"
 
 
-def rechunked(epochs: list, data: st.DataObject) -> list:
+def rechunked(epochs: Sequence[Epoch], data: st.DataObject) -> list[Epoch]:
     """The same rows between the same watermarks, in other chunks."""
-    out = []
+    out: list[Epoch] = []
     for chunks, mark in epochs:
-        rest, cut = [row for chunk in chunks for row in chunk], []
+        rest = [row for chunk in chunks for row in chunk]
+        cut: list[list[Row]] = []
         while rest:
             size = data.draw(st.integers(1, len(rest)))
             cut, rest = [*cut, rest[:size]], rest[size:]
@@ -86,10 +102,10 @@ def rechunked(epochs: list, data: st.DataObject) -> list:
     return out
 
 
-def assert_same_in_order(workload: sw.Workload, stream: list[dict], data: st.DataObject) -> None:
+def assert_same_in_order(workload: sw.Workload, stream: list[Row], data: st.DataObject) -> None:
     """Every row is its own watermark: the oracle advances after each, the operator by itself."""
     stream = sorted(stream, key=lambda row: row["t"])
-    epochs = [([[row]], row["t"]) for row in stream] + [([], None)]
+    epochs: list[Epoch] = [*(([[row]], row["t"]) for row in stream), ([], None)]
     expected = [r for epoch in run_oracle(workload, epochs)[0] for r in epoch]
     op = workload.operator(ordered=True, types=TYPES)
     found: list[sw.Result] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -11,7 +13,7 @@ NUMERIC = ["sum", "avg", "min", "max", "count", "stddev", "variance", "var_pop",
 NUMERIC += ["min_count", "product", "geometric_mean", "median", "m4", "first", "last", "collect_list", "collect_set"]
 
 
-def aggregates_over(numbers: str = "v", words: str = "w") -> st.SearchStrategy:
+def aggregates_over(numbers: str = "v", words: str = "w") -> st.SearchStrategy[Any]:
     """One aggregate over a column of numbers or of words."""
     return st.one_of(
         st.just(sw.count()),
@@ -25,7 +27,7 @@ def aggregates_over(numbers: str = "v", words: str = "w") -> st.SearchStrategy:
     )
 
 
-def windows() -> st.SearchStrategy:
+def windows() -> st.SearchStrategy[Any]:
     """One window of any kind that the engine runs, on a short line of integer time."""
     length = st.integers(1, 20)
     offset = st.integers(-7, 7)
@@ -42,7 +44,7 @@ def windows() -> st.SearchStrategy:
 
 
 @st.composite
-def workloads(draw: st.DrawFn, aggregates: st.SearchStrategy | None = None) -> sw.Workload:
+def workloads(draw: st.DrawFn, aggregates: st.SearchStrategy[Any] | None = None) -> sw.Workload:
     """A workload of one to four queries."""
     keys = draw(st.sampled_from([[], [], ["k"], ["k", "j"]]))
     order = draw(st.sampled_from([[], [], [], ["o"]]))
@@ -56,17 +58,17 @@ def workloads(draw: st.DrawFn, aggregates: st.SearchStrategy | None = None) -> s
     return workload
 
 
-def rows(values: st.SearchStrategy | None = None) -> st.SearchStrategy:
+def rows(values: st.SearchStrategy[Any] | None = None) -> st.SearchStrategy[Any]:
     """One row: its time, and all columns that workloads read. The measures ``u`` and ``z`` advance with time."""
 
-    def measured(row: dict) -> dict:
+    def measured(row: dict[str, Any]) -> dict[str, Any]:
         u = None if row["u"] is None else 100 + row["t"] / 2
         return {**row, "u": u, "z": None if row["z"] is None else row["t"] // 3}
 
     return _rows(values).map(measured)
 
 
-def _rows(values: st.SearchStrategy | None) -> st.SearchStrategy:
+def _rows(values: st.SearchStrategy[Any] | None) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries(
         {
             "t": st.integers(-30, 60),
@@ -82,7 +84,9 @@ def _rows(values: st.SearchStrategy | None) -> st.SearchStrategy:
 
 
 @st.composite
-def steps(draw: st.DrawFn, values: st.SearchStrategy | None = None) -> list[tuple[list[list[dict]], int | None]]:
+def steps(
+    draw: st.DrawFn, values: st.SearchStrategy[Any] | None = None
+) -> list[tuple[list[list[dict[str, Any]]], int | None]]:
     """Epochs: some chunks of rows, then a watermark (None: the last, at the end of the stream)."""
     marks = sorted(draw(st.lists(st.integers(-20, 70), max_size=4)))
     chunks = st.lists(st.lists(rows(values), max_size=6), max_size=3)
@@ -95,7 +99,7 @@ class EveryThird:
     def __init__(self) -> None:
         self.seen = 0
 
-    def on_record(self, time: int, row: dict) -> tuple[int, int]:
+    def on_record(self, time: int, row: dict[str, Any]) -> tuple[int, int]:
         self.seen += 1
         return int(self.seen % 3 == 1), int(self.seen > 4 and self.seen % 3 == 2)
 
@@ -106,11 +110,11 @@ class EverySecond:
     def __init__(self) -> None:
         self.seen = 0
 
-    def on_record(self, time: int, row: dict) -> tuple[int, int]:
+    def on_record(self, time: int, row: dict[str, Any]) -> tuple[int, int]:
         begins, ends = self.on_batch(np.array([time]), {})
         return int(begins[0]), int(ends[0])
 
-    def on_batch(self, times: np.ndarray, columns: dict) -> tuple[np.ndarray, np.ndarray]:
+    def on_batch(self, times: np.ndarray, columns: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         number = self.seen + np.arange(len(times))
         self.seen += len(times)
         return (number % 2 == 0).astype(int), ((number > 2) & (number % 2 == 0)).astype(int)
@@ -122,19 +126,19 @@ class LastThree:
     def __init__(self) -> None:
         self.size = 0
 
-    def on_record(self, time: int, row: dict) -> sw.Evict:
+    def on_record(self, time: int, row: dict[str, Any]) -> sw.Evict:
         self.size += 1
         gone = max(0, self.size - 3)
         self.size -= gone
         return sw.Evict(gone, (row["v"] or 0) > 0)
 
 
-def at_most_five(total: dict, oldest: dict) -> bool:
+def at_most_five(total: dict[str, Any], oldest: dict[str, Any]) -> bool:
     """A slide policy: whatever leaves five rows may go."""
-    return total["n"] - oldest["n"] >= 5
+    return bool(total["n"] - oldest["n"] >= 5)
 
 
-def context_windows() -> st.SearchStrategy:
+def context_windows() -> st.SearchStrategy[Any]:
     """One window that only rows in order can tell."""
     few, some = st.integers(1, 4).map(sw.rows), st.integers(1, 6).map(sw.rows)
     measure = st.sampled_from([1, 2.5, 4, 7.5, 0.1]).map(lambda x: sw.units(x, "u"))
@@ -162,7 +166,7 @@ def context_windows() -> st.SearchStrategy:
     )
 
 
-def any_windows() -> st.SearchStrategy:
+def any_windows() -> st.SearchStrategy[Any]:
     """One window of any kind."""
     return st.one_of(windows(), context_windows())
 

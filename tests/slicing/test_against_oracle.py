@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.slicing import engine
+from slicewise.slicing.time import slice_manager
 from slicewise.testing import disordered, in_order
 from tests.slicing.running import FLOATS, TYPES, assert_same, assert_same_in_order, rechunked, run_operator, run_oracle
 from tests.slicing.strategies import mixed_workloads, rows, steps, windows, workloads
@@ -27,7 +27,7 @@ EXACT = [sw.sum("v"), sw.count(), sw.count("v"), sw.avg("v")]
 @given(any_workloads, steps(), st.booleans(), st.sampled_from([None, None, "lazy", "eager"]), st.sampled_from([0, 256]))
 def test_every_epoch_gives_the_oracles_results(workload, epochs, one_by_one, store, few_slices):
     expected, late = run_oracle(workload, epochs)
-    with mock.patch.object(engine, "FEW_SLICES", few_slices):
+    with mock.patch.object(slice_manager, "FEW_SLICES", few_slices):
         op = workload.operator(types=TYPES, store=store)
         assert_same(run_operator(op, epochs, one_by_one=one_by_one), expected)
     assert sorted(r.time for r in op.late()) == sorted(time for time, _, _ in late)
@@ -79,7 +79,7 @@ def test_a_query_added_later_equals_having_had_it_from_that_moment_on(workload, 
     mark = epochs[at - 1][1] if op.stats().rows else None
     if by_restore:
         op = whole.operator(types=TYPES).restore(pickle.loads(pickle.dumps(op.snapshot())))
-        since = op._engine.state.since.get("added") if op._engine else None
+        since = op._core.engine.since.get("added") if op._core.engine else None
     else:
         since = op.add_query("added", window, x=aggregate)
     after = run_operator(op, epochs[at:])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.errors import UserCodeError, UserCodeInWindowError
 from slicewise.testing import Oracle
-from slicewise.testing.rows import FailedWindowError, RefusedRowError
+from slicewise.testing.oracle_rows import FailedWindowError, RefusedRowError
 from tests.slicing.running import TYPES, assert_same, columns_of, key_of, rechunked
 from tests.slicing.strategies import context_windows, steps, windows
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slicewise.same import is_same
 from slicewise.slicing.keys import KeyTable
-from slicewise.testing.same import is_same
 
 NAN = float("nan")
 texts = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ab"]))

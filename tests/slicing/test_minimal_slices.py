@@ -10,21 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.slicing.rows.shared_cuts import SLOT, WEIGHT
 from tests.slicing.strategies import EverySecond, EveryThird
 
 
 def slices_of(op) -> list[int]:
-    """How many rows each slice of an operator's only track holds."""
-    (track,) = op._engine.tracks
-    state = track.state
-    slots = state.rows.columns[SLOT].values
-    return state.slices[WEIGHT][0][slots[slots >= 0]].tolist()
+    """How many rows each slice of an operator's only set of context-aware queries holds."""
+    (queries,) = op._core.engine.context_aware
+    return queries.state.slices.rows.tolist()
 
 
 def cuts_of(op) -> list[int]:
-    (track,) = op._engine.tracks
-    return (track.state.cuts.high - track.state.cuts.low).tolist()
+    (queries,) = op._core.engine.context_aware
+    return (queries.state.cuts.high - queries.state.cuts.low).tolist()
 
 
 def test_a_count_window_of_range_10_and_slide_3_is_sliced_at_begins_only_in_order():

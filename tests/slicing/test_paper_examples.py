@@ -8,18 +8,7 @@ import pytest
 import slicewise as sw
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
-
-
-def counting(columnar: bool = False):
-    """A sum that counts how many partials it has combined."""
-    counted = [0]
-
-    def combine(a, b):
-        counted[0] += len(a) if columnar else 1
-        return a + b
-
-    made = sw.aggregate(combine=combine, identity=0, commutative=True, columnar=columnar, name="counting")
-    return made, counted
+from tests.counting import Counting
 
 
 def said(results) -> list[tuple]:
@@ -40,16 +29,16 @@ def test_figure_2_each_slice_is_computed_once_and_shared():
     #  w1            [-------------------)
     #  w2                 [-------------------)
     #  slices   |s0  |s1  |s2  |s3  |s4  |s5  |s6  |s7     panes of 2, each in four windows
-    add, counted = counting()
-    op = sw.Workload("t").query("q", sw.sliding(8, every=2), total=add("v")).operator(store="lazy")
+    add = Counting(sw.sum("v"))
+    op = sw.Workload("t").query("q", sw.sliding(8, every=2), total=add).operator(store="lazy")
     op.process_batch({"t": range(16), "v": [1] * 16})
     assert spans(op) == [(s, s + 2, 2) for s in range(0, 16, 2)]
     # One operation per tuple but the first of its slice: every tuple belongs to exactly one slice.
-    assert counted == [8]
+    assert add.combines == 8
     results = said(op.advance(14))
     assert results == [("q", start, start + 8, "insert", 0, min(8, start + 8)) for start in range(-6, 8, 2)]
     # Windows are made of slices: 1, 2, 3 and then 4 of them. The 16 rows were not touched again.
-    assert counted == [8 + (0 + 1 + 2) + 4 * 3]
+    assert add.combines == 8 + (0 + 1 + 2) + 4 * 3
 
 
 def test_figure_2_with_two_queries_on_the_same_slices():
@@ -57,12 +46,12 @@ def test_figure_2_with_two_queries_on_the_same_slices():
     #  a        [---------)[--------)[--------)            tumbling(10)
     #  b        [--------------)[-------------)            tumbling(15)
     #  slices   |         |    |    |         |            0, 10, 15, 20, 30: each edge once
-    add, counted = counting()
-    workload = sw.Workload("t").query("a", sw.tumbling(10), x=add("v")).query("b", sw.tumbling(15), y=add("v"))
+    add = Counting(sw.sum("v"))
+    workload = sw.Workload("t").query("a", sw.tumbling(10), x=add).query("b", sw.tumbling(15), y=add)
     op = workload.operator(store="lazy")
     op.process_batch({"t": range(30), "v": [1] * 30})
     assert spans(op) == [(0, 10, 10), (10, 15, 5), (15, 20, 5), (20, 30, 10)]
-    assert counted == [30 - 4]
+    assert add.combines == 30 - 4
     assert sorted(said(op.advance(30))) == [
         ("a", 0, 10, "insert", 0, 10),
         ("a", 10, 20, "insert", 0, 10),
@@ -70,18 +59,18 @@ def test_figure_2_with_two_queries_on_the_same_slices():
         ("b", 0, 15, "insert", 0, 15),
         ("b", 15, 30, "insert", 0, 15),
     ]
-    assert counted == [30 - 4 + 3]  # of five windows, three are made of two slices
+    assert add.combines == 30 - 4 + 3  # of five windows, three are made of two slices
 
 
 def test_more_queries_over_the_same_windows_cost_no_more():
-    add, counted = counting()
+    add = Counting(sw.sum("v"))
     workload = sw.Workload("t")
     for i in range(20):
-        workload = workload.query(f"q{i}", sw.sliding(8, every=2), x=add("v"))
+        workload = workload.query(f"q{i}", sw.sliding(8, every=2), x=add)
     op = workload.operator(store="lazy")
     op.process_batch({"t": range(16), "v": [1] * 16})
     assert len(op.advance(14)) == 20 * 7
-    assert counted == [8 + (0 + 1 + 2) + 4 * 3]
+    assert add.combines == 8 + (0 + 1 + 2) + 4 * 3
 
 
 # -- section 5.4.2: the next edge

@@ -1,4 +1,4 @@
-"""Time windows beside windows that only rows can tell: rows wait in the track, and what is folded there serves both."""
+"""The hand-over: rows wait among the ordered rows, and what is folded there serves time windows too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import slicewise as sw
 from slicewise.errors import RefusedRowsError
 from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
 from tests.slicing.strategies import context_windows, steps, windows
-from tests.slicing.test_removal import Counting, Total, rows_looked_at  # noqa: F401
+from tests.slicing.test_removal import TOTAL, rows_looked_at  # noqa: F401
 
 COUNTS = sw.sliding(sw.rows(50), every=sw.rows(20))
 
@@ -23,27 +23,27 @@ def folds(workload, *, ordered=False, keys=1, rows=3000) -> int:
     if not ordered:
         times = np.random.default_rng(1).permuted(times, axis=1)
     op = workload.operator(types={"v": pa.int64(), "k": pa.int64()}, ordered=ordered)
-    Counting.calls.clear()
+    TOTAL.calls.clear()
     for piece in times:
         op.process_batch({"t": piece, "v": piece % 7, "k": piece % keys})
         if not ordered:
             op.advance(int(piece.max()) - 20)
     op.advance(10 * rows)
-    assert Counting.calls["lift"] == rows
-    return Counting.calls["rows"]
+    assert TOTAL.calls["lift"] == rows
+    return TOTAL.calls["rows"]
 
 
 @pytest.mark.parametrize("ordered", [True, False], ids=["in order", "out of order"])
 @pytest.mark.parametrize("keys", [1, 3])
 def test_time_windows_add_no_work_per_row_to_count_windows(ordered, keys):
-    alone = sw.Workload("t", keys=["k"]).query("rows", COUNTS, s=Total("v"))
-    both = alone.query("time", sw.sliding(100, every=30), s=Total("v")).query("visit", sw.session(5), s=Total("v"))
+    alone = sw.Workload("t", keys=["k"]).query("rows", COUNTS, s=TOTAL)
+    both = alone.query("time", sw.sliding(100, every=30), s=TOTAL).query("visit", sw.session(5), s=TOTAL)
     assert folds(both, ordered=ordered, keys=keys) == folds(alone, ordered=ordered, keys=keys)
 
 
 def test_an_aggregate_that_only_time_windows_have_is_computed_once():
     alone = sw.Workload("t").query("rows", COUNTS, n=sw.count())
-    assert folds(alone.query("time", sw.sliding(100, every=30), s=Total("v")), rows=3000) == 3000
+    assert folds(alone.query("time", sw.sliding(100, every=30), s=TOTAL), rows=3000) == 3000
 
 
 def test_rows_that_wait_are_seen_by_whoever_looks():

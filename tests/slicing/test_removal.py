@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.aggregates.guarded import GuardedMonoid
 from slicewise.slicing.rows.cut_updates import CachedCuts, CutUpdate
+from tests.counting import Counting
 from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
 from tests.slicing.strategies import steps
 
@@ -22,63 +23,18 @@ ROWS, LENGTH = 20_000, 1000
 WINDOWS = ROWS // LENGTH
 
 
-class Counting(sw.Aggregate):
-    """An aggregate of the user's own that counts how often its functions are called."""
+#: Of every aggregate of this module, by function.
+CALLS: Counter[str] = Counter()
 
-    calls: ClassVar[Counter] = Counter()
-    commutative = True
-
-    def lift(self, value):
-        self.calls["lift"] += 1
-        return value
-
-    def combine(self, a, b):
-        self.calls["combine"] += 1
-        return b if a is None else a if b is None else self.of(a, b)
-
-
-class Total(Counting):
-    name = "total"
-    invertible = True
-    identity = 0
-
-    def of(self, a, b):
-        return a + b
-
-    def invert(self, a, b):
-        self.calls["invert"] += 1
-        return a - b
-
-
-class Peak(Counting):
-    name = "peak"
-    selective = True
-
-    def of(self, a, b):
-        return max(a, b)
-
-
-class Either(Counting):
-    """Takes rows in any order, has no inverse, and is no extreme."""
-
-    name = "either"
-    identity = 0
-
-    def of(self, a, b):
-        return a | b
-
-
-class Joined(Counting):
-    name = "joined"
-    commutative = False
-    identity = ""
-
-    def lift(self, value):
-        self.calls["lift"] += 1
-        return chr(97 + value % 26)
-
-    def of(self, a, b):
-        return (a + b)[-3:]
+TOTAL = Counting(sw.sum("v"), CALLS)
+PEAK = Counting(sw.max("v"), CALLS)
+#: Takes rows in any order, has no inverse, and is no extreme.
+EITHER = Counting(sw.aggregate(combine=operator.or_, identity=0, commutative=True, name="either")("v"), CALLS)
+#: Depends on the order of rows.
+JOINED = Counting(
+    sw.aggregate(lift=lambda v: chr(97 + v % 26), combine=lambda a, b: (a + b)[-3:], identity="", name="joined")("v"),
+    CALLS,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +43,7 @@ def rows_looked_at(monkeypatch):
     fold_rows = GuardedMonoid.fold_rows
 
     def counted(self, columns, times, starts):
-        Counting.calls["rows"] += len(times)
+        CALLS["rows"] += len(times)
         return fold_rows(self, columns, times, starts)
 
     monkeypatch.setattr(GuardedMonoid, "fold_rows", counted)
@@ -106,10 +62,10 @@ def filled(aggregate, values, max_slice=None):
 def late(op, times, values) -> tuple[list[sw.Result], Counter]:
     """What is corrected when rows come late, and what was called for it."""
     op.process_batch({"t": times, "v": values})
-    Counting.calls.clear()
+    CALLS.clear()
     results = list(op.advance(10 * ROWS))
-    assert Counting.calls["lift"] == 0
-    return results, Counter(Counting.calls)
+    assert CALLS["lift"] == 0
+    return results, Counter(CALLS)
 
 
 def expected(values, times, late_times, late_values, of) -> list:
@@ -124,7 +80,7 @@ TIMES = np.arange(0, 10 * ROWS, 10)
 
 def test_one_late_row_costs_an_invertible_aggregate_one_row_in_and_one_out_per_slice():
     values = np.random.default_rng(1).integers(0, 1000, ROWS)
-    op = filled(Total("v"), values)
+    op = filled(TOTAL, values)
     results, calls = late(op, [5], [7])
     assert [r.values["x"] for r in results] == expected(values, TIMES, [5], [7], np.sum)
     assert {r.change for r in results} == {"update"}
@@ -137,7 +93,7 @@ def test_one_late_row_costs_an_invertible_aggregate_one_row_in_and_one_out_per_s
 def test_work_grows_with_the_rows_that_shift_and_not_with_the_slices():
     values = np.random.default_rng(1).integers(0, 1000, ROWS)
     for many in (1, 10, 100):
-        op = filled(Total("v"), values)
+        op = filled(TOTAL, values)
         times = np.full(many, 5)
         results, calls = late(op, times, np.arange(many))
         assert [r.values["x"] for r in results] == expected(values, TIMES, times, np.arange(many), np.sum)
@@ -147,7 +103,7 @@ def test_work_grows_with_the_rows_that_shift_and_not_with_the_slices():
 
 def test_rows_late_in_the_middle_leave_the_slices_before_alone():
     values = np.random.default_rng(1).integers(0, 1000, ROWS)
-    op = filled(Total("v"), values)
+    op = filled(TOTAL, values)
     at = int(TIMES[17 * LENGTH + 3]) + 5
     results, calls = late(op, [at], [7])
     assert len(results) == WINDOWS - 17
@@ -157,7 +113,7 @@ def test_rows_late_in_the_middle_leave_the_slices_before_alone():
 def test_a_maximum_that_stays_is_not_computed_again():
     values = np.random.default_rng(1).integers(0, 1000, ROWS)
     values[np.arange(0, ROWS, LENGTH) + 500] = 5000  # in the middle of every slice
-    op = filled(Peak("v"), values)
+    op = filled(PEAK, values)
     results, calls = late(op, [5], [7])
     assert [r.values["x"] for r in results] == expected(values, TIMES, [5], [7], np.max)
     assert calls["rows"] == 2 * WINDOWS
@@ -169,36 +125,36 @@ def test_a_maximum_is_computed_again_only_where_it_leaves():
     values[np.arange(0, ROWS, LENGTH) + 500] = 5000
     for slice_ in (4, 11):
         values[slice_ * LENGTH + LENGTH - 1] = 9000  # the last row of these two is their maximum, and leaves
-    op = filled(Peak("v"), values)
+    op = filled(PEAK, values)
     results, calls = late(op, [5], [7])
     assert [r.values["x"] for r in results] == expected(values, TIMES, [5], [7], np.max)
     assert 2 * LENGTH <= calls["rows"] <= 2 * LENGTH + 2 * WINDOWS
 
 
-@pytest.mark.parametrize("aggregate", [Either, Joined])
+@pytest.mark.parametrize("aggregate", [EITHER, JOINED], ids=repr)
 def test_without_an_inverse_slices_are_computed_again(aggregate):
     values = np.random.default_rng(1).integers(0, 1000, ROWS)
-    op = filled(aggregate("v"), values)
+    op = filled(aggregate, values)
     results, calls = late(op, [5], [7])
     assert len(results) == WINDOWS
     assert calls["rows"] == ROWS
     assert calls["invert"] == 0
 
 
-@pytest.mark.parametrize("aggregate", [Total, Peak, Either, Joined])
+@pytest.mark.parametrize("aggregate", [TOTAL, PEAK, EITHER, JOINED], ids=repr)
 def test_nothing_is_computed_where_nothing_came(aggregate):
     values = np.random.default_rng(1).integers(0, 1000, ROWS)
-    op = filled(aggregate("v"), values)
+    op = filled(aggregate, values)
     op.process_batch({"t": [10 * ROWS + 5], "v": [3]})
-    Counting.calls.clear()
+    CALLS.clear()
     assert not len(op.advance(10 * ROWS))
-    assert Counting.calls["rows"] == 0
+    assert CALLS["rows"] == 0
 
 
 def test_rows_shift_out_of_slices_that_are_partly_final():
     """The horizon runs through the slices: what is before it is folded for good, what is behind it still shifts."""
     rng = np.random.default_rng(5)
-    workload = sw.Workload("t", lateness=3000).query("q", sw.tumbling(sw.rows(70)), x=Total("v"))
+    workload = sw.Workload("t", lateness=3000).query("q", sw.tumbling(sw.rows(70)), x=TOTAL)
     op = workload.operator(types={"v": pa.int64()})
     all_times, all_values, told = [], [], {}
     for chunk in range(1, 60):
@@ -207,12 +163,12 @@ def test_rows_shift_out_of_slices_that_are_partly_final():
         all_times.append(times)
         all_values.append(values)
         op.process_batch({"t": times, "v": values})
-        Counting.calls.clear()
+        CALLS.clear()
         for r in op.advance(chunk * 1000):
             told[r.start] = r.values["x"]
         if chunk > 10:
             # About 100 rows come per step and about 450 may still shift, each within one of 7 slices.
-            assert Counting.calls["rows"] < 2500
+            assert CALLS["rows"] < 2500
     for r in op.close():
         told[r.start] = r.values["x"]
     order = np.argsort(np.concatenate(all_times), kind="stable")
@@ -249,13 +205,13 @@ def test_corrections_equal_the_oracles_for_every_way_of_removal(windows, epochs,
 
 def test_a_bounded_slice_bounds_what_is_computed_again():
     values = np.random.default_rng(1).integers(0, 1000, ROWS)
-    for aggregate in (Either("v"), Joined("v")):
+    for aggregate in (EITHER, JOINED):
         op = filled(aggregate, values, max_slice=50)
         results, calls = late(op, [5], [7])
         assert len(results) == WINDOWS
         # The first slice of each window gets a row and the last one loses one; the other 18 stay as they are.
         assert WINDOWS <= calls["rows"] <= 2 * 51 * WINDOWS
-        cuts = op._engine.tracks[0].state.cuts
+        cuts = op._core.engine.context_aware[0].state.cuts
         assert (cuts.high - cuts.low).max() <= 50
 
 
@@ -263,7 +219,7 @@ def test_a_maximum_that_leaves_is_computed_again_from_its_own_slice():
     values = np.random.default_rng(1).integers(0, 1000, ROWS)
     values[np.arange(0, ROWS, 50) + 20] = 5000
     values[4 * LENGTH + LENGTH - 1] = 9000
-    op = filled(Peak("v"), values, max_slice=50)
+    op = filled(PEAK, values, max_slice=50)
     results, calls = late(op, [5], [7])
     assert [r.values["x"] for r in results] == expected(values, TIMES, [5], [7], np.max)
     assert calls["rows"] <= 51 + 2 * WINDOWS
@@ -271,10 +227,10 @@ def test_a_maximum_that_leaves_is_computed_again_from_its_own_slice():
 
 def test_slices_stay_bounded_and_few_while_rows_shift():
     rng = np.random.default_rng(2)
-    op = filled(Total("v"), rng.integers(0, 1000, ROWS), max_slice=100)
+    op = filled(TOTAL, rng.integers(0, 1000, ROWS), max_slice=100)
     for _ in range(50):
         late(op, rng.integers(0, 10 * ROWS, 20), rng.integers(0, 1000, 20))
-        cuts = op._engine.tracks[0].state.cuts
+        cuts = op._core.engine.context_aware[0].state.cuts
         assert (cuts.high - cuts.low).max() <= 100
         assert len(cuts) <= 4 * ROWS / 100
 

@@ -159,9 +159,9 @@ def test_reported_slices_are_fresh_no_more():
 
 def checked(op):
     """The operator, after a look at its slices: the invariants hold, and slices lie between edges, side by side."""
-    if op._engine is None:
+    if op._core.engine is None:
         return op
-    op._engine._check()
+    op._core.engine._check()
     table = op.slices().to_pylist()
     for s in table:
         assert s["start"] is None or s["start"] <= s["first"]

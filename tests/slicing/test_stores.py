@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
+from slicewise.same import is_same
 from slicewise.slicing.answers.range_stores import STORES, EagerStore, LazyStore, PrefixStore
-from slicewise.testing.same import is_same
 from tests.profiles import fewer
 
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()

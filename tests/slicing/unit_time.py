@@ -46,7 +46,9 @@ def in_timestamps(workload: sw.Workload, unit: str) -> sw.Workload:
 def _changed(
     workload: sw.Workload, unit: str | None, length: Length, instant: Callable[[int], tuple[int, Any]]
 ) -> sw.Workload:
-    waits = {n: length(getattr(workload, n), n) for n in ("watermark", "lateness") if getattr(workload, n)}
+    waits: dict[str, Any] = {
+        n: length(getattr(workload, n), n) for n in ("watermark", "lateness") if getattr(workload, n)
+    }
     found = sw.Workload(workload.time, keys=workload.keys, order=workload.order, unit=unit, **waits)
     for query in workload.queries:
         found = found.query(query.name, _window(query.window, length, instant), **query.aggregates)
@@ -57,7 +59,7 @@ def _window(window: Window, length: Length, instant: Callable[[int], tuple[int, 
     changes: dict[str, Any] = {}
     for name, value in ((f.name, getattr(window, f.name)) for f in dataclasses.fields(window)):
         if isinstance(value, Amount) and value.measure == INTEGER:
-            changes[name] = length(value.size, name)
+            changes[name] = length(int(value.size), name)
         elif name == "offset" and value and window.measure == INTEGER:
             changes[name] = length(value, name).size
         elif name in ("since", "start", "end"):

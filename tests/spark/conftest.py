@@ -5,30 +5,36 @@ The others need no JVM and run in ``make check``. A test that starts a process w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.sessions import shared_session
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.spark.cluster import Cluster
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents and {"spark", "cluster"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark() -> Iterator[SparkSession]:
     session = shared_session()
     yield session
     session.stop()
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory):
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster of its own, with a Python that has everything but slicewise; see tests/spark/cluster.py."""
     from tests.spark.cluster import Cluster
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +34,7 @@ def random_rows(n: int, seed: int, *, start: int = -60, seconds: int = 300) -> p
     micros = rng.integers(-(10**15), 10**15, n)
     words = np.array(["", "a", "b", "ab", "é", "日本", "Z", "a b"], object)
 
-    def some(values, type_, share=0.15):
+    def some(values: Iterable[Any], type_: pa.DataType, share: float = 0.15) -> pa.Array:
         return pa.array(list(values), type_, mask=rng.random(n) < share)
 
     return pa.table(

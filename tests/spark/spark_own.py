@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -33,7 +34,9 @@ def session(gap: str) -> Both:
     return sw.session(gap), F.session_window("ts", gap)
 
 
-def grouped(frame: DataFrame, keys: Iterable[str], windows: Mapping[str, Column], functions: Mapping[str, Column]):
+def grouped(
+    frame: DataFrame, keys: Iterable[str], windows: Mapping[str, Column], functions: Mapping[str, Column]
+) -> DataFrame:
     """``groupBy(keys, window)`` for each of the windows, one below the other."""
     keys = list(keys)
     answers = []
@@ -80,27 +83,28 @@ def assert_equal(found: DataFrame, expected: DataFrame, place: Iterable[str], *,
     return len(mine)
 
 
-def _is(a, b):
+def _is(a: Any, b: Any) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_is, a, b))
-    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+    return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
 def _quoted(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _by_place(frame: DataFrame, place: list[str]) -> dict[str, dict]:
+def _by_place(frame: DataFrame, place: list[str]) -> dict[str, dict[str, Any]]:
     rows = plain_rows(frame.toArrow())
     found = {repr([row[name] for name in place]): row for row in rows}
     assert len(found) == len(rows), "two rows for one window"
     return found
 
 
-def plain_rows(table: pa.Table) -> list[dict]:
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of a table, instants as microseconds: a datetime of one zone does not know its own second hour."""
     columns = {name: _without_zones(table.column(i).combine_chunks()) for i, name in enumerate(table.column_names)}
-    return pa.table(columns).to_pylist()
+    rows: list[dict[str, Any]] = pa.table(columns).to_pylist()
+    return rows
 
 
 def _without_zones(array: pa.Array) -> pa.Array:

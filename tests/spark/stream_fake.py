@@ -27,9 +27,9 @@ from slicewise.results import CHANGES, Result
 from slicewise.slicing.input import bounds_type
 from slicewise.spark.output import LATE, LATE_CHANGE, REASON
 from slicewise.spark.source import TIME, Source, key_name, value_name
-from slicewise.spark.streaming import processor
+from slicewise.spark.streaming import heartbeat, processor
 from slicewise.spark.streaming.decoded import DecodedShards
-from slicewise.spark.streaming.packs import NOW, ROW, SHARD, Packer
+from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import HEAD, ShardProcessor
 from slicewise.spark.streaming.reports import report_type
 from slicewise.spark.streaming.stream import _ahead, _can_slice, _job
@@ -39,6 +39,8 @@ from tests.slicing.running import TYPES
 
 #: Rows of a micro-batch, by partition.
 Partitions = Sequence[Sequence[Mapping[str, Any]]]
+#: What a shard gets when the heartbeat beats.
+BEAT = Row(**dict.fromkeys(PACK.names))
 
 
 class Crash(Exception):
@@ -49,40 +51,40 @@ class FakeMap:
     """A MapState in a dictionary. Counts what is written, and may go down at a given write."""
 
     def __init__(self) -> None:
-        self.data: dict[tuple, tuple] = {}
+        self.data: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self.written: Counter[str] = Counter()
         self.crash_after: int | None = None
 
     def exists(self) -> bool:
         return bool(self.data)
 
-    def getValue(self, key: tuple) -> tuple | None:
+    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return self.data.get(key)
 
-    def containsKey(self, key: tuple) -> bool:
+    def containsKey(self, key: tuple[Any, ...]) -> bool:
         return key in self.data
 
-    def updateValue(self, key: tuple, value: tuple) -> None:
+    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:
         self._write(key)
         self.data[key] = value
 
-    def removeKey(self, key: tuple) -> None:
+    def removeKey(self, key: tuple[Any, ...]) -> None:
         self._write(key)
         self.data.pop(key, None)
 
-    def iterator(self) -> Iterator[tuple[tuple, tuple]]:
+    def iterator(self) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
         return iter(list(self.data.items()))
 
-    def keys(self) -> Iterator[tuple]:
+    def keys(self) -> Iterator[tuple[Any, ...]]:
         return iter(list(self.data))
 
-    def values(self) -> Iterator[tuple]:
+    def values(self) -> Iterator[tuple[Any, ...]]:
         return iter(list(self.data.values()))
 
     def clear(self) -> None:
         self.data.clear()
 
-    def _write(self, key: tuple) -> None:
+    def _write(self, key: tuple[Any, ...]) -> None:
         if self.crash_after is not None:
             if self.crash_after == 0:
                 raise Crash
@@ -91,31 +93,21 @@ class FakeMap:
 
 
 class FakeHandle:
-    """What a processor gets from Spark for one shard: its state and timers, which last when they are committed."""
+    """What a processor gets from Spark for one shard: its state, which lasts when it is committed."""
 
     def __init__(self) -> None:
         self.map = FakeMap()
-        self.timers: set[int] = set()
         self.commit()
 
     def getMapState(self, name: str, key: Any, value: Any, ttlDurationMs: int | None = None) -> FakeMap:
         return self.map
 
-    def listTimers(self) -> Iterator[int]:
-        return iter(sorted(self.timers))
-
-    def registerTimer(self, at: int) -> None:
-        self.timers.add(at)
-
-    def deleteTimer(self, at: int) -> None:
-        self.timers.discard(at)
-
     def commit(self) -> None:
-        self.saved = dict(self.map.data), set(self.timers)
+        self.saved = dict(self.map.data)
         self.map.crash_after = None
 
     def rollback(self) -> None:
-        self.map.data, self.timers = dict(self.saved[0]), set(self.saved[1])
+        self.map.data = dict(self.saved)
         self.map.crash_after = None
 
     @property
@@ -181,10 +173,10 @@ class FakeStream:
         )
         self.workers = workers or Workers()
         self.handles = handles or {shard: FakeHandle() for shard in self.shards}
-        self.late: list[dict] = []
+        self.late: list[dict[str, Any]] = []
         #: Why each of those rows was given back.
         self.reasons: list[str] = []
-        self.told: list[SimpleNamespace] = []
+        self.metrics: list[SimpleNamespace] = []
         self.now = 1_000_000
 
     def again(self, workload: sw.Workload | None = None, **changes: Any) -> FakeStream:
@@ -203,11 +195,12 @@ class FakeStream:
             return []
         return self._run({shard: partial(self._rows_in, packs[shard]) for shard in self.shards})
 
-    def tick(self, milliseconds: int) -> list[Result]:
-        """A micro-batch without rows, some time later: only timers."""
+    def tick(self, milliseconds: int, crash: tuple[int, int] | None = None) -> list[Result]:
+        """A micro-batch without rows, some time later: only the heartbeat."""
         self.now += milliseconds
-        due = {s: [t for t in h.timers if t <= self.now] for s, h in self.handles.items()}
-        return self._run({shard: partial(self._timer_rang, at) for shard, many in due.items() for at in many})
+        if crash is not None:
+            self.handles[crash[0] % len(self.shards)].map.crash_after = crash[1]
+        return self._run({shard: partial(self._rows_in, [BEAT]) for shard in self.shards})
 
     def packs(self, partitions: Partitions) -> dict[int, list[Row]]:
         """What every shard gets."""
@@ -220,7 +213,7 @@ class FakeStream:
 
     def _run(self, calls: Mapping[int, Any]) -> list[Result]:
         found: list[Result] = []
-        late: list[tuple[dict, str]] = []
+        late: list[tuple[dict[str, Any], str]] = []
         reports = []
         try:
             for shard, call in calls.items():
@@ -239,19 +232,14 @@ class FakeStream:
             handle.commit()
         self.late += [row for row, _ in late]
         self.reasons += [reason for _, reason in late]
-        self.told += [SimpleNamespace(**report.told) for report in reports if report.told is not None]
+        self.metrics += [SimpleNamespace(**report.metrics) for report in reports if report.metrics is not None]
         return found
 
     def _rows_in(self, packs: list[Row], mine: ShardProcessor, shard: int) -> Iterator[Row]:
         # Packs come in any order.
-        return mine.handleInputRows((shard,), iter(packs[::-1]), self._clock())
-
-    def _timer_rang(self, at: int, mine: ShardProcessor, shard: int) -> Iterator[Row]:
-        yield from mine.handleExpiredTimer((shard,), self._clock(), SimpleNamespace(getExpiryTimeInMs=lambda: at))
-        self.handles[shard].timers.discard(at)
-
-    def _clock(self) -> Any:
-        return SimpleNamespace(getCurrentProcessingTimeInMs=lambda: self.now, getCurrentWatermarkInMs=lambda: 0)
+        times = {heartbeat.NOW: self.now} if self.job.idle is not None else {}
+        received = [Row(**pack.asDict(), **times) for pack in packs[::-1]]
+        return mine.handleInputRows((shard,), iter(received), SimpleNamespace())
 
     def _input(self, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
         w = self.workload
@@ -268,7 +256,7 @@ class FakeStream:
 
     # What came out
 
-    def _results(self, report: Row, late: list[tuple[dict, str]]) -> list[Result]:
+    def _results(self, report: Row, late: list[tuple[dict[str, Any], str]]) -> list[Result]:
         # As Spark does it: what Python returned becomes an Arrow array of the type that was promised.
         sent = pa.array([report.asDict(True)], arrow_type(report_type(self.job.output), "report"))
         columns = dict(zip(self.job.output.arrow().names, sent.field("results").flatten(), strict=True))
@@ -282,7 +270,7 @@ class FakeStream:
                 found.append(self._result(row))
         return found
 
-    def _result(self, row: dict) -> Result:
+    def _result(self, row: dict[str, Any]) -> Result:
         said = self.job.output.schema
         name, columns = said.queries[row["query"]]
         own = list(said.column_types)
@@ -293,7 +281,7 @@ class FakeStream:
         key = tuple(row[key_name(i)] for i in range(len(said.key_names)))
         return Result(key, name, *bounds, CHANGES[row["change"]], row["revision"], values)
 
-    def heads(self) -> list[dict]:
+    def heads(self) -> list[dict[str, Any]]:
         """What the heads of the shards say."""
         found = [h.map.getValue((HEAD,)) for h in self.handles.values()]
         return [json.loads(head[1]) for head in found if head is not None]

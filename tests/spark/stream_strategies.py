@@ -18,7 +18,7 @@ Batches = list[list[list[dict[str, Any]]]]
 def any_workloads() -> st.SearchStrategy[sw.Workload]:
     """Workloads of all kinds of windows, that wait for rows out of order for a while."""
     both = st.one_of(workloads(), mixed_workloads())
-    return st.builds(lambda w, wait: w._waiting(wait, w.lateness), both, st.sampled_from([0, 0, 5, 20]))
+    return st.builds(lambda w, wait: w.with_delays(wait, w.lateness), both, st.sampled_from([0, 0, 5, 20]))
 
 
 @st.composite

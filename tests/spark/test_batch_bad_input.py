@@ -121,6 +121,16 @@ def test_what_is_not_a_workload_for_spark(rows):
     refuse(rows, counted(), "`late` must be 'collect'", sw.QueryError, late="x")
     taken = w().query("q", SECOND, late=sw.count())
     refuse(rows, taken, "with late='collect' the results have a column 'late'; give yours another name", late="collect")
+    taken = w().query("q", SECOND, reason=sw.count())
+    refuse(rows, taken, "with late='collect' the results have a column 'reason'; give yours another", late="collect")
+    refuse(
+        rows,
+        counted(),
+        "`ahead` is for streams, and this DataFrame is a batch; a batch has no clock that a second run would share; "
+        "leave it out",
+        sw.QueryError,
+        ahead="1 hour",
+    )
 
 
 @pytest.mark.parametrize("frame", [None, [{"ts": 1}], {"ts": [1]}], ids=["None", "list", "dict"])
@@ -214,3 +224,15 @@ def test_fields_of_one_name_are_refused_where_they_are_read(spark, rows):
     refuse(
         frame, computed(sw.last("x")), "column 'x' is of type struct<a:int,a:int>, which slicewise cannot read; cast"
     )
+
+
+def test_a_row_that_would_make_more_than_a_million_ticks_due_is_named(spark):
+    frame = spark.sql("select timestamp_seconds(s) ts, k from values (0, 'a'), (0, 'b'), (1000001, 'b') as t(s, k)")
+    workload = sw.Workload("ts", keys=["k"]).query("q", sw.sliding(sw.rows(2), every="1 second"), n=sw.count())
+    message = (
+        "the record of time 1970-01-12 13:46:41+00:00, key k='b': 1000001 ticks of sliding(rows(2), every='1 second') "
+        "would be due because of it, since the record of time 1970-01-01 00:00:00+00:00, and no record may bring more "
+        "than 1000000; the record was left out."
+    )
+    with pytest.raises(Exception, match=re.escape(message)):
+        workload.run(frame).collect()

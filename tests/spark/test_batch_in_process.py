@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 import slicewise as sw
+from slicewise.same import is_same
 from slicewise.slicing.time.slices import Slices
 from slicewise.spark import composing, rows
 from slicewise.spark.composing import normal_form, number_keys
 from slicewise.spark.types import spark_type
 from slicewise.testing import Oracle
-from slicewise.testing.same import is_same
 from tests.slicing import strategies as some
 from tests.spark.running import compare, in_process, on_spark
 from tests.spark.spark_own import plain_rows

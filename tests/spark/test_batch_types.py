@@ -109,8 +109,10 @@ def test_rows_without_a_time_are_given_back(spark):
     assert workload.run(frame).count() == 1
     found = workload.run(frame, late="collect")
     assert found.schema.simpleString() == (
-        f"struct<my key:string,{FIXED.format('bigint')},n:bigint,late:struct<t:bigint,my key:string,v:int>>"
+        f"struct<my key:string,{FIXED.format('bigint')},n:bigint,late:struct<t:bigint,my key:string,v:int>,"
+        "reason:string>"
     )
+    assert {(r.change, r.reason) for r in found.collect()} == {("insert", None), ("late", "no event time")}
     late = found.where("change = 'late'").orderBy("late.v").collect()
     assert [(r["my key"], r.late.t, r.late.v, r.n, r.window) for r in late] == [
         ("a", None, 2, None, None),

@@ -22,9 +22,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import slicewise as sw
+from slicewise.same import is_same
 from slicewise.spark.types import spark_type
 from slicewise.testing.definitions import value_of
-from slicewise.testing.same import is_same
 from tests.spark.running import ansi
 from tests.spark.spark_own import grouped, plain_rows
 

@@ -36,27 +36,31 @@ def folder(tmp_path):
     return tmp_path
 
 
-def expected() -> tuple[pa.Table, pa.Table]:
-    """The results of the batch and of the stream, in process."""
+def expected() -> tuple[pa.Table, pa.Table, pa.Table]:
+    """The results of the batch and of the streams, in process."""
     types = {"machine": "string", "v": "bigint"}
-    batch, stream = (machines.workload().operator(types=types) for _ in range(2))
-    reported = []
+    batch = machines.workload().operator(types=types)
+    streams = [workload.operator(types=types) for workload in (machines.workload(), machines.on_the_clock())]
+    reported: list[list[pa.Table]] = [[], []]
     for part in range(2):
         table = pa.Table.from_pylist(machines.rows(part))
         batch.process_batch(table)
-        stream.process_batch(table)
         latest = max(row["minute"] for row in machines.rows(part))
-        reported.append(stream.advance(latest - 5).to_arrow())
-    return batch.close().to_arrow(), pa.concat_tables(reported)
+        for stream, tables in zip(streams, reported, strict=True):
+            stream.process_batch(table)
+            tables.append(stream.advance(latest - 5).to_arrow())
+    return batch.close().to_arrow(), *map(pa.concat_tables, reported)
 
 
 def check(done, folder):
     """The job went well, and its results are right."""
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-2000:]}"
-    batch, stream = expected()
+    batch, stream, idle = expected()
     assert stream.num_rows > 50
+    assert idle.num_rows > 5
     compare(pq.read_table(folder / "batch.parquet"), batch, ["machine"])
     compare(pq.read_table(folder / "stream.parquet"), stream, ["machine"])
+    compare(pq.read_table(folder / "idle.parquet"), idle, ["machine"])
 
 
 def by_py_files(cluster, folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
@@ -46,3 +47,13 @@ def test_a_key_may_be_called_batch(spark):
     message = "with folded=False the results have a column 'batch'; give yours another name"
     with pytest.raises(sw.DataError, match=f"^{re.escape(message)}$"):
         sw.testing.stream(frames, workload, folded=False)
+
+
+def test_the_example_of_the_docstring_runs(spark):
+    """It needs a session, so it is no doctest."""
+    block = re.search(r"completes::\n\n(.*?)\n\n", sw.testing.stream.__doc__, re.DOTALL)[1]
+    *lines, last = inspect.cleandoc(block).splitlines()
+    expression, expected = last.split("  # ")
+    names = {"spark": spark, "sw": sw, "stream": sw.testing.stream}
+    exec("\n".join(lines), names)
+    assert repr(eval(expression, names)) == expected

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 import slicewise as sw
 from slicewise.columns import Column
 from slicewise.conditions import Condition
-from slicewise.plan.axes import measures_of
+from slicewise.plan.axes import axes_of
 from slicewise.plan.condition_sql import condition_sql
 from slicewise.plan.plan import VALUES
 from slicewise.plan.routes import SLICES, route_of
@@ -273,11 +273,11 @@ def test_conditions_mean_the_same_in_the_jvm(spark, on):
 def test_windows_on_floating_units_are_bounded_as_rounded(value):
     # By definition, one value at a time, beside all slices at once.
     window = sw.sliding(sw.units(3 * value, "x"), every=sw.units(value, "x"))
-    (measure,) = measures_of([window], {"x": pa.float64()})
+    (measure,) = axes_of([window], {"x": pa.float64()})
     values = np.unique(np.concatenate([np.arange(-40, 40) * value, np.arange(-40, 40) / 10]))
     n = len(values)
     slices = Slices(*(np.zeros(n, np.int64) for _ in range(6)), ())
-    found = find_windows(measure, slices, values)
+    found = find_windows(measure, slices, Column.of(values))
     expected = {w for u in values.tolist() for w in windows_with(u, 3 * value, value)}
     assert set(zip(found.start.tolist(), found.end.tolist(), strict=True)) == expected
     for start, end, low, high in zip(found.start, found.end, found.low, found.high, strict=True):

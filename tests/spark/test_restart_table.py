@@ -48,6 +48,10 @@ MEASURED = STAYS.query("q", sw.tumbling(sw.units(5, "km")), n=sw.count())
 OWN = sw.Workload("t", keys=["k"], watermark=5, lateness=10, trust=[Sum], queries=STAYS.queries).query(
     "q", TWENTIES, s=summing(1)("v")
 )
+#: The same windows where event time is on the clock.
+CLOCKED = sw.Workload(
+    "t", unit="microseconds", keys=["k"], watermark="5 microseconds", lateness="10 microseconds"
+).query("stays", sw.sliding("20 microseconds", every="5 microseconds"), s=sw.sum("v"), n=sw.count())
 AGAIN = "query 'q' counted rows under this name before, and would now count from 0 again; its spans would repeat those"
 
 
@@ -59,12 +63,16 @@ def like(workload, **changes):
 
 @dataclass(frozen=True)
 class Case:
-    """Starts one after the other, each a workload and how it is run; the last is refused, or ``stays`` goes on."""
+    """Starts one after the other; the last is refused, or ``stays`` goes on.
+
+    ``first`` is how all but the last are run, ``how`` is how the last is.
+    """
 
     line: str
     starts: list[sw.Workload]
     refused: str | None = None
     how: dict[str, Any] = field(default_factory=dict)
+    first: dict[str, Any] = field(default_factory=dict)
 
 
 CASES = {
@@ -105,8 +113,25 @@ CASES = {
     "unit": Case("`lateness`", [STAYS, like(STAYS, unit="seconds")], "its `unit` is None, this one's 'seconds'"),
     "keys": Case("`lateness`", [STAYS, like(STAYS, keys=["j"])], "its `keys` is ['k'], this one's ['j']"),
     "order": Case("`lateness`", [STAYS, like(STAYS, order=["j"])], "its `order` is [], this one's ['j']"),
+    "idle longer": Case("another `idle`", [CLOCKED] * 2, first={"idle": "1 hour"}, how={"idle": "2 hours"}),
+    "idle on": Case(
+        "`idle` where",
+        [CLOCKED] * 2,
+        "the checkpoint was written without `idle`, and this run has it; leave it out, or start with a new checkpoint "
+        "from the offsets that `sw.inspect` or `slicewise inspect` shows",
+        how={"idle": "1 hour"},
+    ),
+    "idle off": Case(
+        "`idle` where",
+        [CLOCKED] * 2,
+        "the checkpoint was written with `idle`, and this run has none; give one, or start with a new checkpoint "
+        "from the offsets that `sw.inspect` or `slicewise inspect` shows",
+        first={"idle": "1 hour"},
+    ),
     "shards": Case("`spark.sql.shuffle", [STAYS] * 2, "written with 3 shards, and this run has 4", how={"shards": 4}),
     "code": Case("the code", [OWN, like(STAYS, trust=[Sum]).query("q", TWENTIES, s=summing(-1)("v"))]),
+    "bad": Case("`bad`, `ahead`", [STAYS] * 2, how={"bad": "fail"}),
+    "ahead": Case("`bad`, `ahead`", [like(STAYS, unit="seconds")] * 2, how={"ahead": "1 hour"}),
     "trust more": Case("`trust`", [STAYS, like(STAYS, trust=[Sum])]),
     "trust less": Case(
         "`trust`", [OWN, like(OWN, trust=[])], f"the state names the class {__name__}.Sum, which is not trusted"
@@ -149,7 +174,7 @@ def test_what_changes_goes_on_or_is_refused_as_the_table_says(case):
     stream, found, at = None, [], 0
     *before, last = case.starts
     for workload in before:
-        stream = stream_of(workload, stream, {})
+        stream = stream_of(workload, stream, case.first)
         found += [stream.batch([rows(n)]) for n in range(at, at + 3)]
         at += 3
     state = {shard: dict(handle.map.data) for shard, handle in stream.handles.items()}
@@ -158,12 +183,12 @@ def test_what_changes_goes_on_or_is_refused_as_the_table_says(case):
             stream_of(last, stream, case.how).batch([rows(at)])
         assert {shard: stream.handles[shard].map.data for shard in state} == state
         # And the old one goes on.
-        last, how = before[-1], {}
+        last, how = before[-1], case.first
     else:
         how = case.how
     stream = stream_of(last, stream, how)
     found += [stream.batch([rows(n)]) for n in range(at, at + 5)]
-    whole = FakeStream(like(STAYS, watermark=last.watermark), types={**TYPES, **how.get("types", {})})
+    whole = FakeStream(like(STAYS, watermark=last.watermark, unit=last.unit), types={**TYPES, **how.get("types", {})})
     expected = [whole.batch([rows(n)]) for n in range(at + 5)]
     if last.watermark == before[0].watermark:
         assert_same(of_query(found, "stays"), expected)

@@ -6,6 +6,7 @@ import datetime as dt
 import random
 import socket
 import threading
+import time as wall
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,8 +14,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import slicewise as sw
+from slicewise.bad_rows import AHEAD, BAD, GAP, LATE, NO_TIME, metric_name
+from slicewise.same import is_same
 from slicewise.testing import Oracle, fold
-from slicewise.testing.same import is_same
 from tests.spark.running import compare, in_process, on_spark
 from tests.spark.stream_running import SCHEMA, SECOND, Folder, Run, plain, table_of
 
@@ -235,12 +237,14 @@ def test_rows_without_a_usable_event_time_are_counted_collected_or_fail(spark, t
                 folder.run(spark, INTEGERS, schema, **options)
             continue
         run = folder.run(spark, INTEGERS, schema, **options)
-        assert [m["bad"] for m in run.metrics()] == [3]
+        assert [m["bad"] for m in run.metrics()] == [m["bad_no_event_time"] for m in run.metrics()] == [3]
         assert [m["watermark"] for m in run.metrics()] == [25]
         given_back = [r["late"] for r in run.rows() if r["change"] == "late"]
         assert sorted(r["v"] for r in given_back) == ([] if name == "counted" else [1, 2, 4])
         assert {(r["k"], r["n"]) for r in run.rows() if r["change"] == "insert"} == {("a", 1), ("b", 1)}
         assert all(r["query"] is None and r["start"] is None for r in run.rows() if r["change"] == "late")
+        if name == "collected":
+            assert {(r["change"], r["reason"]) for r in run.rows()} == {("late", NO_TIME), ("insert", None)}
 
 
 def instant(seconds):
@@ -255,20 +259,73 @@ def test_progress_and_inspection_tell_how_the_stream_stands(spark, tmp_path):
     workload = sw.Workload("ts", keys=["k"], watermark="1 second").query("q", sw.tumbling("10 seconds"), s=sw.sum("v"))
     run = folder.run(spark, workload)
     first, second = run.metrics()
-    assert first == {"rows": 3, "late": 0, "bad": 1, "keys": 2, "slices": 1, "watermark": instant(11)}
+    kinds = dict.fromkeys(map(metric_name, BAD), 0)
+    assert first == {"rows": 3, "late": 0, "bad": 1, "keys": 2, "slices": 1, "watermark": instant(11)} | {
+        **kinds,
+        "bad_no_event_time": 1,
+    }
     # The row at 3 came when the watermark stood at 11, behind the end of its only window.
-    assert second == {"rows": 3, "late": 1, "bad": 0, "keys": 4, "slices": 2, "watermark": instant(30)}
+    assert second == {"rows": 3, "late": 1, "bad": 0, "keys": 4, "slices": 2, "watermark": instant(30), **kinds}
     told = sw.inspect(folder.checkpoint, spark)
     assert (told.shards, told.keys, told.slices, told.tuples) == (3, 4, 2, 0)
     assert (told.rows, told.results, told.late, told.watermark) == (6, 3, 1, 30 * SECOND)
     assert told.results == len(run.rows())
+    assert told.bad == {NO_TIME: 1}
     assert told.bytes > 500
     assert told.queries == {"q": "q: tumbling('10 seconds') -> s=sum('v')"}
     assert told.since == {}
     said = str(told)
-    for words in ("3 shards, 4 keys, 2 slices, 0 stored rows", "6 rows came, 1 of them late; 3 results went"):
+    for words in (
+        "3 shards, 4 keys, 2 slices, 0 stored rows",
+        "6 rows came, 1 of them late; 3 results went",
+        "bad rows: 1 no event time",
+    ):
         assert words in said
     assert "watermark 1970-01-01 00:00:30" in said
+
+
+def test_rows_too_far_ahead_are_judged_by_the_micro_batchs_own_time_also_when_it_is_repeated(spark, tmp_path):
+    folder = Folder(tmp_path)
+    workload = sw.Workload("ts", keys=["k"]).query("q", sw.tumbling("1 second"), n=sw.count())
+    options = {"ahead": "6 seconds", "late": "collect"}
+    now = wall.time()
+    folder.add(table_of([(now - 100, "a", 0), (now + 30, "b", 1), (now + 3600, "a", 2)]))
+
+    def fail(frame, batch):
+        frame.count()
+        raise RuntimeError("the sink is down")
+
+    writer = workload.run(folder.rows(spark), **options).writeStream.foreachBatch(fail)
+    query = writer.trigger(availableNow=True).option("checkpointLocation", folder.checkpoint).start()
+    with pytest.raises(Exception, match="the sink is down"):
+        query.awaitTermination()
+    # By now the row at 30 seconds is not too far ahead any more; but the micro-batch keeps its time.
+    wall.sleep(max(0.0, now + 26 - wall.time()))
+    folder.add(table_of([(now - 50, "a", 3), (now + 30, "b", 4)]))
+    run = folder.run(spark, workload, **options)
+    assert sorted(r["late"]["v"] for r in plain(run.tables[0]) if r["reason"] == AHEAD) == [1, 2]
+    assert [m["bad_too_far_ahead"] for m in run.metrics()] == [2, 0]
+    given_back = [(r["late"]["v"], r["reason"]) for r in run.rows() if r["change"] == "late"]
+    assert sorted(given_back) == [(1, AHEAD), (2, AHEAD)]
+    assert sw.inspect(folder.checkpoint, spark).bad == {AHEAD: 2}
+
+
+def test_a_row_ten_years_ahead_does_not_stop_a_stream_of_ticks(spark, tmp_path):
+    folder = Folder(tmp_path)
+    workload = sw.Workload("ts", keys=["k"], lateness="1 minute").query(
+        "q", sw.sliding(sw.rows(2), every="1 second"), s=sw.sum("v")
+    )
+    folder.add(table_of([(0, "a", 1), (0, "b", 1)]))
+    folder.add(table_of([(10 * 365 * 86_400, "a", 2), (3, "b", 2)]))
+    folder.add(table_of([(10, "a", 3), (10 * 365 * 86_400, "c", 3)]))
+    run = folder.run(spark, workload, late="collect")
+    assert [m["bad_gap"] for m in run.metrics()] == [0, 1, 0]
+    assert [(r["late"]["v"], r["reason"]) for r in run.rows() if r["change"] == "late"] == [(2, GAP), (3, LATE)]
+    # It has moved the watermark: the next row of its key is late.
+    assert sorted(r["end"] for r in run.rows() if r["k"] == "b") == [1, 2, 3, 4]
+    assert sw.inspect(folder.checkpoint, spark).bad == {GAP: 1}
+    with pytest.raises(Exception, match=r"315360000 ticks of .* the record was left out\..*; and bad='fail': \{'ts'"):
+        Run(workload.run(folder.rows(spark), bad="fail"), str(tmp_path / "other")).query.awaitTermination()
 
 
 def test_without_keys_there_is_one_key(spark, tmp_path):

@@ -37,7 +37,7 @@ def row(t, k="a", **columns):
 def counts(stream):
     """The bad rows of all micro-batches, by reason, as the metrics count them."""
     found = Counter()
-    for told in stream.told:
+    for told in stream.metrics:
         found.update({reason: getattr(told, metric_name(reason)) for reason in BAD})
         assert told.bad == sum(getattr(told, metric_name(reason)) for reason in BAD)
     return {reason: n for reason, n in found.items() if n}
@@ -298,7 +298,7 @@ def test_an_inspection_names_the_reasons():
 
 
 def test_every_reason_is_a_metric():
-    assert [f.name for f in reports.TOLD][2:-3] == ["bad", *map(metric_name, bad_rows.BAD), "failed"]
+    assert [f.name for f in reports.SHARD_METRICS][2:-3] == ["bad", *map(metric_name, bad_rows.BAD), "failed"]
 
 
 # -- many results at once
@@ -324,4 +324,4 @@ def test_results_leave_a_shard_in_reports_of_bounded_size(most):
     assert len(found) == 1000
     assert max(sizes) <= most
     assert sorted(stream.reasons) == [LATE, NO_TIME]
-    assert sum(told.rows for told in stream.told[1:]) == 3
+    assert sum(told.rows for told in stream.metrics[1:]) == 3

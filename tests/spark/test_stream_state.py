@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from unittest import mock
 
 import numpy as np
@@ -12,11 +13,11 @@ import pytest
 
 import slicewise as sw
 from slicewise.errors import StateError
-from slicewise.spark.streaming import inspecting, processor, track_chunks
+from slicewise.spark.streaming import inspecting, key_chunks, processor
 from slicewise.spark.streaming.packs import read_rows
 from slicewise.spark.streaming.processor import HEAD
 from tests.slicing.running import assert_same
-from tests.spark.stream_fake import FakeStream, Reference, Workers
+from tests.spark.stream_fake import Crash, FakeStream, Reference, Workers
 
 TYPES = {"k": pa.string(), "v": pa.int64()}
 BASE = sw.Workload("t", keys=["k"], watermark=5, lateness=10)
@@ -59,7 +60,7 @@ def run_for(stream, batches, width=10, keys="ab"):
 @pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
 @pytest.mark.parametrize("workload", [SUMS, ORDERED], ids=["slices", "rows"])
 def test_a_micro_batch_writes_only_the_chunks_that_it_touched(workload, workers):
-    long = workload._waiting(0, 0).query("long", sw.sliding(2000, every=10), m=sw.max("v"))
+    long = workload.with_delays(0, 0).query("long", sw.sliding(2000, every=10), m=sw.max("v"))
     stream = fake(long, shards=1, workers=Workers(workers))
     written = stream.handles[0].map.written
     run_for(stream, 60, 50)
@@ -89,7 +90,7 @@ COUNTING = {
 @pytest.mark.parametrize("window", COUNTING.values(), ids=COUNTING)
 def test_keys_that_count_rows_are_written_in_the_chunks_of_those_that_came(window):
     names = [str(n) for n in range(100)]
-    with mock.patch.object(track_chunks, "KEYS", 10):
+    with mock.patch.object(key_chunks, "KEYS", 10):
         stream = fake(BASE.query("q", window, s=sw.sum("v")), shards=1)
         for n in range(3):
             stream.batch([rows(range(n * 1000, n * 1000 + 1000), names)])
@@ -99,14 +100,14 @@ def test_keys_that_count_rows_are_written_in_the_chunks_of_those_that_came(windo
         written = stream.handles[0].map.written
         written.clear()
         stream.batch([rows([9500, 9501, 9502], ["99", "35", "38"])])
-    assert sorted(name for name, times in written.items() if times and name.startswith("track")) == [
-        "track 0 3",
-        "track 0 9",
+    assert sorted(name for name, times in written.items() if times and name.startswith("rows")) == [
+        "rows 0 3",
+        "rows 0 9",
     ]
 
 
 def test_a_late_row_rewrites_its_own_chunk():
-    long = BASE._waiting(0, 3000).query("q", sw.tumbling(10), s=sw.sum("v"))
+    long = BASE.with_delays(0, 3000).query("q", sw.tumbling(10), s=sw.sum("v"))
     stream = fake(long, shards=1)
     run_for(stream, 20, 100)
     written = stream.handles[0].map.written
@@ -274,7 +275,7 @@ REFUSED = {
         r"it has queries \['q'\], this one \['elsewhere'\], and none is the same",
     ),
     "another query of the same name": (BASE.query("q", sw.tumbling(3), n=sw.count()), {}, "and none is the same"),
-    "another lateness": (SUMS._waiting(5, 11), {}, "its `lateness` is 10, this one's 11; only queries may be added"),
+    "another lateness": (SUMS.with_delays(5, 11), {}, "its `lateness` is 10, this one's 11; only queries may be added"),
     "another way to emit": (SUMS, {"emit": "changes"}, "its `emit` is 'complete', this one's 'changes'"),
     "another number of shards": (
         SUMS,
@@ -306,8 +307,8 @@ def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
 @pytest.mark.parametrize(
     ("newer", "said"),
     [
-        (1, "checkpoint has format 4, and this version reads up to 3; upgrade slicewise"),
-        (-1, "checkpoint has format 2, and this version reads 3; finish with the version that wrote it, or start with"),
+        (1, "checkpoint has format 5, and this version reads up to 4; upgrade slicewise"),
+        (-1, "checkpoint has format 3, and this version reads 4; finish with the version that wrote it, or start with"),
     ],
 )
 def test_a_state_of_another_format_is_refused(newer, said):
@@ -327,14 +328,14 @@ def test_waiting_longer_or_shorter_is_no_other_workload():
         for wait in (0, 5, 50):
             stream = fake(SUMS, emit=emit)
             found = run_for(stream, 10)
-            stream = stream.again(SUMS._waiting(wait, 10), types=TYPES, emit=emit)
+            stream = stream.again(SUMS.with_delays(wait, 10), types=TYPES, emit=emit)
             found += [stream.batch([rows(range(n * 10, n * 10 + 10))]) for n in range(10, 30)]
             found.append(stream.batch([rows([30, 31])]))  # long closed, whatever the wait
             seen = [(r.key, r.start, r.revision) for results in found for r in results]
             assert len(seen) == len(set(seen)), "a revision was reported twice"
             inserted = {(r.key, r.start) for results in found for r in results if r.change == "insert"}
             assert all(place[:2] in inserted for place in seen)
-            assert sum(report.late for report in stream.told) == 2
+            assert sum(report.late for report in stream.metrics) == 2
             last = {(r.key, r.start): r.values["n"] for results in found for r in results}
             assert all(n == 10 for (_, start), n in last.items() if 0 <= start <= 200), (emit, wait)
 
@@ -358,7 +359,7 @@ CLOCK = sw.Workload("t", unit="microseconds", keys=["k"], watermark="5 seconds",
 )
 
 
-def test_when_nothing_comes_the_watermark_follows_the_clock_and_stops_when_all_is_told():
+def test_when_nothing_comes_the_watermark_follows_the_clock():
     second = 1_000_000
     stream = fake(CLOCK, idle="30 seconds")
     assert stream.batch([rows([second, 12 * second])]) == []
@@ -366,13 +367,52 @@ def test_when_nothing_comes_the_watermark_follows_the_clock_and_stops_when_all_i
     found = stream.tick(1_000)
     assert {(r.key, r.start) for r in found} == {(("a",), 0), (("b",), 10 * second)}
     # 12 s was the latest event time when 30 s of silence began: the watermark is at 12 + 30 - 5.
-    assert {report.watermark for report in stream.told[-2:]} == {37 * second}
+    assert {report.watermark for report in stream.metrics[-3:]} == {37 * second}
     # A row behind the clock is as late as the watermark says.
     assert stream.batch([[{"t": 13 * second, "k": "b", "v": 1}, {"t": 36 * second, "k": "b", "v": 1}]]) == []
-    assert sum(report.late for report in stream.told) == 1
+    assert sum(report.late for report in stream.metrics) == 1
     found = [r for _ in range(10) for r in stream.tick(30_000)]
     assert [(r.key, r.start) for r in found] == [(("b",), 30 * second)]
-    assert not any(handle.timers for handle in stream.handles.values())
+    # All shards agree, those without rows too: the watermark is 300 s behind the row at 36 s.
+    assert {head["watermark"] for head in stream.heads()} == {(36 + 300 - 5) * second}
+    assert {report.slices for report in stream.metrics[-3:]} == {0}
+
+
+def test_a_heartbeat_before_the_silence_is_long_enough_writes_nothing_and_shows_what_is_kept():
+    second = 1_000_000
+    stream = fake(CLOCK, idle="30 seconds")
+    assert stream.tick(60_000) == []
+    assert [(t.rows, t.keys, t.slices, t.watermark) for t in stream.metrics] == [(0, 0, 0, None)] * 3
+    assert stream.heads() == []
+    stream.batch([rows([second, 12 * second])])
+    before, written = stream.metrics[-3:], {s: Counter(h.map.written) for s, h in stream.handles.items()}
+    for _ in range(3):
+        assert stream.tick(9_999) == []
+    assert {s: h.map.written for s, h in stream.handles.items()} == written
+    assert [vars(t) for t in stream.metrics[-3:]] == [{**vars(t), "rows": 0} for t in before]
+    assert sum(t.rows for t in before) == 2
+
+
+@pytest.mark.parametrize("shard", range(3))
+def test_a_heartbeat_that_is_repeated_after_a_crash_finds_the_same_silence(shard):
+    second = 1_000_000
+    stream = fake(CLOCK, idle="30 seconds")
+    stream.batch([rows([second, 12 * second])])
+    with pytest.raises(Crash):
+        stream.tick(30_000, crash=(shard, 0))
+    found = stream.tick(0)
+    assert {(r.key, r.start) for r in found} == {(("a",), 0), (("b",), 10 * second)}
+    assert {head["watermark"] for head in stream.heads()} == {37 * second}
+
+
+def test_a_clock_that_was_set_back_is_no_silence():
+    second = 1_000_000
+    stream = fake(CLOCK, idle="30 seconds")
+    stream.batch([rows([second, 12 * second])])
+    assert stream.tick(-3_600_000) == []
+    assert {head["watermark"] for head in stream.heads()} == {7 * second}
+    stream.batch([rows([13 * second])])
+    assert {(r.key[0], r.start) for r in stream.tick(30_000)} == {("a", 0), ("a", 10 * second), ("b", 10 * second)}
 
 
 def test_a_stream_that_is_not_idle_does_not_look_at_the_clock():
@@ -382,13 +422,13 @@ def test_a_stream_that_is_not_idle_does_not_look_at_the_clock():
         stream.now += 29_000
         assert stream.tick(0) == []
         stream.batch([rows([n * second, n * second + 1])])
-    assert {report.watermark for report in stream.told[-3:]} == {4 * second + 1}
+    assert {report.watermark for report in stream.metrics[-3:]} == {4 * second + 1}
 
 
 def test_with_changes_the_operator_reports_the_same():
     stream = fake(MIXED, emit="changes")
     batches = [[rows(range(n * 7, n * 7 + 9))] for n in range(6)]
-    reference = Reference(stream.job.running.operator(types=TYPES), MIXED, stream.job.ahead)
+    reference = Reference(stream.job.engine_workload.operator(types=TYPES), MIXED, stream.job.ahead)
     assert_same([stream.batch(b) for b in batches], [reference.batch(b) for b in batches])
     assert {h["watermark"] for h in stream.heads()} == {5 * 7 + 8 - 5}
 

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import slicewise as sw
+from slicewise.same import is_same
 from slicewise.testing import Oracle, fold
-from slicewise.testing.same import is_same
 from tests.profiles import fewer
 from tests.slicing.strategies import (
     EveryThird,
@@ -62,7 +62,7 @@ def run(workload: sw.Workload, batches: list, data: st.DataObject, **options: ob
         if data.draw(st.booleans(), label="restart"):
             stream = stream.again(workers=Workers(), **options)
         found += stream.batch(batch)
-    assert not sum(report.late for report in stream.told)
+    assert not sum(report.late for report in stream.metrics)
     return fold(found)
 
 
@@ -99,7 +99,7 @@ IN_ORDER = (
     .query("time", sw.sliding(6, every=2), p=sw.collect_list("w"), q=sw.first("v"), r=sw.m4("v"), s=sw.last("w"))
     .query("visits", sw.session(2), t2=sw.concat("w"), u2=sw.max_by("w", "j"), v2=sw.first("v"))
 )
-SLICED = IN_ORDER._with(()).query(
+SLICED = IN_ORDER.with_queries(()).query(
     "time", sw.sliding(6, every=2), p=sw.max_by("w", "j"), q=sw.first("v"), r=sw.m4("v"), s=sw.last("w")
 )
 
@@ -113,7 +113,7 @@ SLICED = IN_ORDER._with(()).query(
 )
 def test_every_kind_of_window_gives_what_a_batch_gives_wherever_it_is_cut(workload, order, lateness, data):
     wait = data.draw(waiting)
-    workload = replace(workload._waiting(wait, lateness), order=order)
+    workload = replace(workload.with_delays(wait, lateness), order=order)
     batches = cut(data.draw(tied_streams(wait)), data)
     assert_alike(run(workload, batches, data), as_a_batch(workload, batches))
 
@@ -121,7 +121,7 @@ def test_every_kind_of_window_gives_what_a_batch_gives_wherever_it_is_cut(worklo
 @some
 @given(st.one_of(workloads(), mixed_workloads()), waiting, st.data())
 def test_random_workloads_give_what_a_batch_gives_wherever_they_are_cut(workload, wait, data):
-    workload = workload._waiting(wait, workload.lateness)
+    workload = workload.with_delays(wait, workload.lateness)
     batches = cut(data.draw(tied_streams(wait)), data)
     assert_alike(run(workload, batches, data), as_a_batch(workload, batches))
 
@@ -129,7 +129,7 @@ def test_random_workloads_give_what_a_batch_gives_wherever_they_are_cut(workload
 @some
 @given(st.one_of(workloads(), mixed_workloads()), waiting, st.data())
 def test_with_emit_changes_too(workload, wait, data):
-    workload = workload._waiting(wait, workload.lateness)
+    workload = workload.with_delays(wait, workload.lateness)
     batches = cut(data.draw(tied_streams(wait)), data)
     found = run(workload, batches, data, emit="changes")
     due = as_a_batch(workload, batches)
@@ -141,7 +141,7 @@ def test_with_emit_changes_too(workload, wait, data):
 def test_a_query_that_is_added_behind_the_others_does_not_change_their_ties(workload, window, wait, data):
     measures = {m.column for q in workload.queries for m in q.window.measures}
     assume(all(m.column in {None, *measures} for m in window.measures))
-    workload = workload._waiting(wait, workload.lateness)
+    workload = workload.with_delays(wait, workload.lateness)
     added = workload.query("added", window, x=sw.count(), y=sw.collect_list("w"))
     batches = cut(data.draw(tied_streams(wait)), data)
     at = data.draw(st.integers(0, len(batches) - 1))

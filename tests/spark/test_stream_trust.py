@@ -93,7 +93,7 @@ def with_trust(workload, *classes):
 @pytest.mark.parametrize(
     "forged", [pickle.dumps(Evil()), plain.dump({"x": Tally()}, [Tally]), b"", b"{}", b"\xff" * 40]
 )
-@pytest.mark.parametrize("kind", [HEAD, "keys", "slices", "tuples", "track"])
+@pytest.mark.parametrize("kind", [HEAD, "keys", "slices", "tuples", "rows"])
 def test_a_forged_chunk_is_an_error_and_runs_nothing(kind, forged, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stream = FakeStream(MIXED, types=TYPES, workers=Workers(0))

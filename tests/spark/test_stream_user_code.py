@@ -15,7 +15,7 @@ from slicewise.bad_rows import BAD, USER_CODE, metric_name
 from slicewise.errors import DataError, StateError, UserCodeInWindowError
 from slicewise.spark.streaming import inspecting
 from slicewise.testing import Oracle
-from slicewise.testing.rows import FailedWindowError, RefusedRowError
+from slicewise.testing.oracle_rows import FailedWindowError, RefusedRowError
 from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same, key_of
 from tests.slicing.strategies import rows

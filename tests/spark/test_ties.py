@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 import slicewise as sw
 from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
+from slicewise.same import is_same
 from slicewise.spark.ordering import comparable
 from slicewise.testing import Oracle, fold
-from slicewise.testing.same import is_same
 from tests.slicing.strategies import EveryThird, LastThree, at_most_five
 from tests.slicing.test_ties import IN_ORDER
 from tests.spark.running import compare, in_process, on_spark

@@ -36,7 +36,7 @@ some = fewer(6, least=5)
 
 def waiting_workloads() -> st.SearchStrategy[sw.Workload]:
     both = st.one_of(workloads(without_times), mixed_workloads())
-    return st.builds(lambda w, wait: w._waiting(wait, w.lateness), both, st.sampled_from([0, 0, 5, 20]))
+    return st.builds(lambda w, wait: w.with_delays(wait, w.lateness), both, st.sampled_from([0, 0, 5, 20]))
 
 
 def in_column(batches, unit: str, data: st.DataObject):
@@ -71,7 +71,7 @@ def test_every_micro_batch_gives_the_results_of_the_definition(ticks, batches, u
     found = [stream.batch(batch) for batch in batches]
     by_definition = Reference(oracle, in_integers(ticks, unit))
     assert_same(found, shown([by_definition.batch(batch) for batch in batches], workload, unit))
-    assert sum(r.late for r in stream.told) == len(oracle.late())
+    assert sum(r.late for r in stream.metrics) == len(oracle.late())
     in_process = Reference(Operator(workload, types=TYPES, ties=VALUES), workload)
     assert_same(found, shown([in_process.batch(batch) for batch in batches], workload, unit))
 
@@ -81,7 +81,7 @@ def test_every_micro_batch_gives_the_results_of_the_definition(ticks, batches, u
 def test_with_changes_and_restarts_too(ticks, batches, unit, data):
     batches, workload = in_column(batches, unit, data), in_durations(ticks, unit)
     stream = FakeStream(workload, emit="changes", late="collect")
-    reference = Reference(Oracle(stream.job.running, ties=VALUES), workload, stream.job.ahead)
+    reference = Reference(Oracle(stream.job.engine_workload, ties=VALUES), workload, stream.job.ahead)
     found = []
     for batch in batches:
         if data.draw(st.booleans()):
@@ -98,11 +98,11 @@ def test_with_changes_and_restarts_too(ticks, batches, unit, data):
     st.data(),
 )
 def test_the_ends_of_time_do_not_stop_a_stream(workload, wait, emit, data):
-    workload = workload._waiting(wait, workload.lateness)
+    workload = workload.with_delays(wait, workload.lateness)
     row = st.builds(lambda t: {**dict.fromkeys(TYPES), "t": t, "v": t % 7}, far_times(workload.unit))
     batches = data.draw(st.lists(st.lists(st.lists(row, max_size=4), max_size=2), max_size=4))
     stream = FakeStream(workload, emit=emit)
-    oracle, latest = Oracle(stream.job.running, ties=VALUES), None
+    oracle, latest = Oracle(stream.job.engine_workload, ties=VALUES), None
     for batch in batches:
         found = stream.batch(batch)
         for part in batch:
@@ -126,7 +126,7 @@ def test_a_silent_stream_follows_the_clock_in_its_own_unit(unit):
     found = stream.tick(1)
     assert [(r.start, r.end) for r in found] == [(0, 10**7), (10**7, 2 * 10**7)]
     # 12 s was the latest event time when 30 s of silence began: the watermark is at 12 + 30 - 5.
-    assert {report.watermark for report in stream.told[-1:]} == {37 * second}
+    assert {report.watermark for report in stream.metrics[-1:]} == {37 * second}
 
 
 # -- batches

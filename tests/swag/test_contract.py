@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from counting import Counting
 
 import slicewise.aggregates as sw
 from slicewise.errors import AggregateError, DataError, QueryError, SlicewiseError
+from slicewise.same import is_same
 from slicewise.swag import ALGORITHMS, FlatFIT, Naive, SlickDeque, SubtractOnEvict
 from slicewise.swag.base import EmptyWindowError
-from slicewise.testing.same import is_same
+from tests.counting import Counting
 
 longest_word = sw.aggregate(combine=lambda a, b: a if len(a) >= len(b) else b, identity="", name="longest")
 

@@ -7,7 +7,6 @@ from itertools import combinations
 from math import ceil, log2
 
 import pytest
-from counting import Counting
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from slicewise.errors import QueryError
 from slicewise.swag import FlatFAT, Naive, ReactiveAggregator
 from slicewise.swag.base import EmptyWindowError
 from slicewise.swag.flatfat import HOLE, FixedAggregator
+from tests.counting import Counting
 from tests.profiles import fewer
 
 
@@ -30,9 +30,9 @@ def tree_of(n):
 @pytest.mark.parametrize("n", [1, 2, 4, 8, 64, 512])
 def test_new_takes_one_call_per_inner_node(n):
     counting, tree = tree_of(n)
-    assert counting.calls == n - 1
+    assert counting.combines == n - 1
     assert tree.aggregate() == tuple(range(n))
-    assert counting.calls == n - 1
+    assert counting.combines == n - 1
 
 
 def bound(n, m):
@@ -180,7 +180,7 @@ def test_resizing_costs_a_constant_per_event():
             else:
                 window.evict()
             events += 1
-    assert window.aggregate.calls < 6 * events  # nothing was asked: all of it is resizing
+    assert window.aggregate.combines < 6 * events  # nothing was asked: all of it is resizing
 
 
 def test_first_in_first_out_keeps_no_numbers_and_never_compacts(monkeypatch):

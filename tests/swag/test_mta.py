@@ -17,6 +17,7 @@ from slicewise.swag.log_mta import LogMTA
 from slicewise.swag.monoid_tree import NOTHING
 from slicewise.swag.stores import MemoryStore
 from slicewise.swag.stores.base import STATE
+from tests.counting import Counting
 from tests.profiles import fewer
 
 BOTH = pytest.mark.parametrize("algorithm", [LogMTA, AMTA])
@@ -34,20 +35,6 @@ class Tagged(sw.Aggregate):
     def combine(self, a, b):
         largest = max((x for x in (a[2], b[2]) if x is not None), default=None)
         return (a[0] + b[0], a[1] + b[1], largest, a[3] + b[3])
-
-
-class Counted(sw.Aggregate):
-    """A maximum that counts the calls of its ``combine``."""
-
-    name = "counted"
-
-    def __init__(self):
-        super().__init__()
-        self.calls = 0
-
-    def combine(self, a, b):
-        self.calls += 1
-        return a if a >= b else b
 
 
 class CountedStore(MemoryStore):
@@ -73,9 +60,7 @@ class Cost:
         self.total = 0
 
     def of(self, operation, *arguments):
-        before = self.aggregate.calls
-        operation(*arguments)
-        cost = self.aggregate.calls - before
+        cost = self.aggregate.during(lambda: operation(*arguments))
         self.total += cost
         self.worst = max(self.worst, cost)
         return cost
@@ -462,7 +447,7 @@ def test_combine_that_raises_leaves_the_window_unchanged(algorithm):
 
 def test_amta_costs_four_combines_per_slide_amortised_and_a_few_per_level_worst():
     for size in (1, 2, 3, 10, 64, 100, 1000, 4096, 5000):
-        aggregate = Counted()
+        aggregate = Counting(sw.max())
         window = AMTA(aggregate)
         window.insert_many(range(size))
         insert, evict, query = Cost(aggregate), Cost(aggregate), Cost(aggregate)
@@ -484,38 +469,38 @@ def test_amta_costs_four_combines_per_slide_amortised_and_a_few_per_level_worst(
 
 def test_amta_is_amortised_constant_when_the_window_grows_and_shrinks():
     rng = random.Random(3)
-    aggregate = Counted()
+    aggregate = Counting(sw.max())
     window = AMTA(aggregate)
     operations = worst = 0
     for target in [5000, 10, 3000, 0, 7000, 6000, 6500, 1, 2, 1, 2, 1, 4096, 1]:
         while len(window) != target:
-            before = aggregate.calls
+            before = aggregate.combines
             if len(window) < target:
                 window.insert(rng.random())
             else:
                 window.evict()
-            worst = max(worst, aggregate.calls - before)
+            worst = max(worst, aggregate.combines - before)
             operations += 1
-    assert aggregate.calls <= 2.1 * operations
+    assert aggregate.combines <= 2.1 * operations
     assert worst <= 3 * ceil(log2(7000) + 1)
 
 
 def test_amta_evicts_batches_of_any_size_in_amortised_constant_time():
     for batch in (2, 5, 20, 100):
-        aggregate = Counted()
+        aggregate = Counting(sw.max())
         window = AMTA(aggregate)
         window.insert_many(range(4096))
-        before, rounds = aggregate.calls, 20_000 // batch
+        before, rounds = aggregate.combines, 20_000 // batch
         for i in range(rounds):
             window.insert_many([i] * batch)
             window.evict(batch)
             window.query()
-        assert aggregate.calls - before <= 5.5 * batch * rounds
+        assert aggregate.combines - before <= 5.5 * batch * rounds
 
 
 def test_log_mta_costs_one_combine_per_level():
     for size in (1, 2, 3, 10, 64, 100, 1000, 4096, 5000):
-        aggregate = Counted()
+        aggregate = Counting(sw.max())
         window = LogMTA(aggregate)
         window.insert_many(range(size))
         insert, evict, query = Cost(aggregate), Cost(aggregate), Cost(aggregate)
@@ -551,7 +536,7 @@ MILLION = 1 << 20
 @BOTH
 def test_a_million_values_need_a_few_local_nodes_per_level_and_a_cut_touches_no_more(algorithm):
     store, most = CountedStore(), {}
-    window = algorithm(Counted(), store=store, buffer=512, ahead=64)
+    window = algorithm(Counting(sw.max()), store=store, buffer=512, ahead=64)
     for i in range(MILLION):
         window.insert(i)
         if i & 1023 == 1000:
@@ -575,7 +560,7 @@ def test_a_million_values_need_a_few_local_nodes_per_level_and_a_cut_touches_no_
 
 
 def cut_by_count(algorithm, store, stays):
-    aggregate = Counted()
+    aggregate = Counting(sw.max())
     window = algorithm(aggregate, store=store, buffer=512, ahead=64)
     levels = len(window._levels)
     store.reads = store.trips = 0
@@ -583,11 +568,11 @@ def cut_by_count(algorithm, store, stays):
     assert window.query() == MILLION - 1
     assert store.trips <= 1
     assert store.reads <= levels
-    assert aggregate.calls <= 3 * levels
+    assert aggregate.combines <= 3 * levels
 
 
 def cut_by_policy(algorithm, store, stays):
-    aggregate = Counted()
+    aggregate = Counting(sw.max())
     window = algorithm(aggregate, store=store, buffer=512, ahead=64)
     levels, asked = len(window._levels), []
 
@@ -601,4 +586,4 @@ def cut_by_policy(algorithm, store, stays):
     assert len(asked) <= (levels + 1 if algorithm is LogMTA else 3 * levels)
     assert algorithm is LogMTA or stays != MILLION - 1 or len(asked) == 2
     assert store.reads <= 4 * levels
-    assert aggregate.calls <= 6 * levels
+    assert aggregate.combines <= 6 * levels

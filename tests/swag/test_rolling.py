@@ -12,9 +12,9 @@ import pytest
 
 import slicewise.aggregates as sw
 from slicewise.errors import AggregateError, DataError, QueryError
+from slicewise.same import is_same
 from slicewise.swag import FlatFIT, Naive, SlickDeque, TwoStacks, roll, rolling
 from slicewise.swag.rolling import batch_of, survivors
-from slicewise.testing.same import is_same
 
 AGGREGATES = {
     name: sw.AGGREGATES[name]()

@@ -15,8 +15,8 @@ import pytest
 from slicewise.aggregates import AGGREGATES
 from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
+from slicewise.same import is_same
 from slicewise.testing.definitions import DEFINITIONS, order_of, value_of
-from slicewise.testing.same import is_same
 
 NAN, INF = math.nan, math.inf
 

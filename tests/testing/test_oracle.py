@@ -7,51 +7,12 @@ import random
 import pytest
 
 from slicewise.aggregates.arithmetic import Count
-from slicewise.aggregates.base import Aggregate
 from slicewise.errors import DataError
 from slicewise.results import Result
 from slicewise.testing import Oracle, fold
 from slicewise.windows import Cumulative, between, cumulative, landmark, session, sliding, tumbling
 from slicewise.workload import Workload
-
-
-class Collect(Aggregate):
-    """Every value in order: shows what is lost, doubled or swapped."""
-
-    name = "collect"
-    identity = ()
-
-    def lift(self, value):
-        return (value,)
-
-    def combine(self, a, b):
-        return a + b
-
-    def lower(self, partial):
-        return "".join(partial)
-
-
-def oracle_of(*windows, lateness=0, order=()):
-    workload = Workload(time="t", lateness=lateness, order=order)
-    for i, window in enumerate(windows):
-        workload = workload.query(f"q{i}" if len(windows) > 1 else "q", window, got=Collect("v"))
-    return Oracle(workload)
-
-
-def feed(oracle, stream, key=()):
-    """``feed(oracle, "a@3 b@7")``: row ``a`` at time 3, row ``b`` at 7."""
-    for item in stream.split():
-        value, time = item.split("@")
-        oracle.process(int(time), {"v": value}, key)
-
-
-def said(results):
-    return [f"{r.change} {r.start}-{r.end} r{r.revision} {r.values['got']}" for r in results]
-
-
-def late(oracle):
-    return [row["v"] for _, row, _ in oracle.late()]
-
+from tests.testing.timelines import Collect, feed, late, oracle_of, reports
 
 # -- windows that do not depend on the rows
 
@@ -64,10 +25,10 @@ def test_tumbling_windows_are_reported_when_the_watermark_reaches_their_end():
     #                     [2--------)
     oracle = oracle_of(tumbling(10))
     feed(oracle, "a@0 b@4 c@9 d@10 e@25")
-    assert said(oracle.advance(9)) == []
-    assert said(oracle.advance(10)) == ["insert 0-10 r0 abc"]
-    assert said(oracle.advance(29)) == ["insert 10-20 r0 d"]
-    assert said(oracle.close()) == ["insert 20-30 r0 e"]
+    assert reports(oracle.advance(9)) == []
+    assert reports(oracle.advance(10)) == ["insert 0-10 r0 abc"]
+    assert reports(oracle.advance(29)) == ["insert 10-20 r0 d"]
+    assert reports(oracle.close()) == ["insert 20-30 r0 e"]
 
 
 def test_results_carry_key_query_and_values():
@@ -84,7 +45,7 @@ def test_negative_times_and_offsets_are_floored():
     # a       b|c         |
     oracle = oracle_of(tumbling(10, offset=7))
     feed(oracle, "a@-13 b@-4 c@-3")
-    assert said(oracle.close()) == ["insert -13--3 r0 ab", "insert -3-7 r0 c"]
+    assert reports(oracle.close()) == ["insert -13--3 r0 ab", "insert -3-7 r0 c"]
 
 
 def test_row_is_in_every_sliding_window_that_holds_it():
@@ -95,7 +56,7 @@ def test_row_is_in_every_sliding_window_that_holds_it():
     #           [---------)       b
     oracle = oracle_of(sliding(10, every=5))
     feed(oracle, "a@3 b@8")
-    assert said(oracle.close()) == ["insert -5-5 r0 a", "insert 0-10 r0 ab", "insert 5-15 r0 b"]
+    assert reports(oracle.close()) == ["insert -5-5 r0 a", "insert 0-10 r0 ab", "insert 5-15 r0 b"]
 
 
 def test_row_in_the_gap_of_a_sliding_window_is_neither_counted_nor_late():
@@ -104,9 +65,9 @@ def test_row_in_the_gap_of_a_sliding_window_is_neither_counted_nor_late():
     # [--)      [--)
     oracle = oracle_of(sliding(3, every=10))
     feed(oracle, "a@0 b@3 c@9 d@10")
-    assert said(oracle.advance(100)) == ["insert 0-3 r0 a", "insert 10-13 r0 d"]
+    assert reports(oracle.advance(100)) == ["insert 0-3 r0 a", "insert 10-13 r0 d"]
     feed(oracle, "e@5 f@11")
-    assert said(oracle.advance(100)) == []
+    assert reports(oracle.advance(100)) == []
     assert late(oracle) == ["f"]
 
 
@@ -120,7 +81,7 @@ def test_cumulative_windows_grow_within_each_length():
     #                [--------------)    c
     oracle = oracle_of(cumulative(15, every=5))
     feed(oracle, "a@0 b@7 c@20")
-    assert said(oracle.close()) == [
+    assert reports(oracle.close()) == [
         "insert 0-5 r0 a",
         "insert 0-10 r0 ab",
         "insert 0-15 r0 ab",
@@ -135,7 +96,7 @@ def test_periods_of_cumulative_windows_begin_at_the_offset():
     shifted = Cumulative(window.length, window.every, offset=15)
     oracle = oracle_of(shifted)
     feed(oracle, "a@14 b@15")
-    assert said(oracle.close()) == ["insert -5-15 r0 a", "insert 15-25 r0 b", "insert 15-35 r0 b"]
+    assert reports(oracle.close()) == ["insert -5-15 r0 a", "insert 15-25 r0 b", "insert 15-35 r0 b"]
 
 
 def test_landmark_reports_a_tick_only_when_its_last_step_brought_rows():
@@ -146,24 +107,24 @@ def test_landmark_reports_a_tick_only_when_its_last_step_brought_rows():
     # [--------------)             ab
     oracle = oracle_of(landmark(every=5, since=10))
     feed(oracle, "z@9 a@11 b@23")
-    assert said(oracle.close()) == ["insert 10-15 r0 a", "insert 10-25 r0 ab"]
+    assert reports(oracle.close()) == ["insert 10-15 r0 a", "insert 10-25 r0 ab"]
     assert late(oracle) == []
 
 
 def test_late_row_corrects_every_open_tick_of_a_landmark_behind_it():
     oracle = oracle_of(landmark(every=5, since=10), lateness=100)
     feed(oracle, "a@11 c@23")
-    assert said(oracle.advance(30)) == ["insert 10-15 r0 a", "insert 10-25 r0 ac"]
+    assert reports(oracle.advance(30)) == ["insert 10-15 r0 a", "insert 10-25 r0 ac"]
     feed(oracle, "b@17")
-    assert said(oracle.advance(30)) == ["update 10-25 r1 abc", "insert 10-20 r0 ab"]
+    assert reports(oracle.advance(30)) == ["update 10-25 r1 abc", "insert 10-20 r0 ab"]
 
 
 def test_row_of_a_landmark_is_never_late_but_does_not_change_closed_ticks():
     oracle = oracle_of(landmark(every=5, since=10))
     feed(oracle, "a@11")
-    assert said(oracle.advance(15)) == ["insert 10-15 r0 a"]
+    assert reports(oracle.advance(15)) == ["insert 10-15 r0 a"]
     feed(oracle, "b@12 c@23")
-    assert said(oracle.advance(25)) == ["insert 10-25 r0 abc"]
+    assert reports(oracle.advance(25)) == ["insert 10-25 r0 abc"]
     assert late(oracle) == []
 
 
@@ -172,9 +133,9 @@ def test_between_is_one_window():
     #     a[b  c)d
     oracle = oracle_of(between(5, 10))
     feed(oracle, "a@4 b@5 c@9 d@10")
-    assert said(oracle.advance(10)) == ["insert 5-10 r0 bc"]
+    assert reports(oracle.advance(10)) == ["insert 5-10 r0 bc"]
     feed(oracle, "e@6")
-    assert said(oracle.close()) == []
+    assert reports(oracle.close()) == []
     assert late(oracle) == ["e"]
 
 
@@ -187,13 +148,13 @@ def test_late_row_within_the_lateness_updates_with_the_next_revision():
     # [0--------)    W    ^ closed at 20
     oracle = oracle_of(tumbling(10), lateness=10)
     feed(oracle, "a@0")
-    assert said(oracle.advance(15)) == ["insert 0-10 r0 a"]
+    assert reports(oracle.advance(15)) == ["insert 0-10 r0 a"]
     feed(oracle, "b@4")
-    assert said(oracle.advance(15)) == ["update 0-10 r1 ab"]
+    assert reports(oracle.advance(15)) == ["update 0-10 r1 ab"]
     feed(oracle, "c@7")
-    assert said(oracle.advance(20)) == ["update 0-10 r2 abc"]
+    assert reports(oracle.advance(20)) == ["update 0-10 r2 abc"]
     feed(oracle, "d@8")
-    assert said(oracle.advance(20)) == []
+    assert reports(oracle.advance(20)) == []
     assert late(oracle) == ["d"]
     assert late(oracle) == []
 
@@ -201,16 +162,16 @@ def test_late_row_within_the_lateness_updates_with_the_next_revision():
 def test_late_row_in_a_window_that_was_empty_is_an_insert():
     oracle = oracle_of(tumbling(10), lateness=10)
     feed(oracle, "a@30")
-    assert said(oracle.advance(15)) == []
+    assert reports(oracle.advance(15)) == []
     feed(oracle, "b@4")
-    assert said(oracle.advance(15)) == ["insert 0-10 r0 b"]
+    assert reports(oracle.advance(15)) == ["insert 0-10 r0 b"]
 
 
 def test_rows_are_judged_by_the_watermark_before_the_advance():
     oracle = oracle_of(tumbling(10))
     oracle.advance(10)
     feed(oracle, "a@15")
-    assert said(oracle.advance(50)) == ["insert 10-20 r0 a"]
+    assert reports(oracle.advance(50)) == ["insert 10-20 r0 a"]
     assert late(oracle) == []
 
 
@@ -223,17 +184,17 @@ def test_late_row_counts_in_the_windows_that_are_still_open():
     oracle = oracle_of(sliding(10, every=5))
     oracle.advance(10)
     feed(oracle, "a@3 b@8")
-    assert said(oracle.advance(10)) == []
+    assert reports(oracle.advance(10)) == []
     assert late(oracle) == ["a"]
-    assert said(oracle.close()) == ["insert 5-15 r0 b"]
+    assert reports(oracle.close()) == ["insert 5-15 r0 b"]
 
 
 def test_row_that_counts_in_one_query_is_not_late_for_the_others():
     oracle = oracle_of(tumbling(10), tumbling(100))
     feed(oracle, "a@1")
-    assert said(oracle.advance(10)) == ["insert 0-10 r0 a"]
+    assert reports(oracle.advance(10)) == ["insert 0-10 r0 a"]
     feed(oracle, "b@2")
-    assert said(oracle.close()) == ["insert 0-100 r0 ab"]
+    assert reports(oracle.close()) == ["insert 0-100 r0 ab"]
     assert late(oracle) == []
 
 
@@ -261,18 +222,18 @@ def test_session_takes_in_a_row_exactly_one_gap_later():
     #                      [---------)
     oracle = oracle_of(session(10))
     feed(oracle, "a@0 b@10 c@21")
-    assert said(oracle.advance(20)) == []
-    assert said(oracle.advance(21)) == ["insert 0-20 r0 ab"]
-    assert said(oracle.close()) == ["insert 21-31 r0 c"]
+    assert reports(oracle.advance(20)) == []
+    assert reports(oracle.advance(21)) == ["insert 0-20 r0 ab"]
+    assert reports(oracle.close()) == ["insert 21-31 r0 c"]
 
 
 def test_session_with_the_same_bounds_is_updated():
     oracle = oracle_of(session(10), lateness=100)
     feed(oracle, "a@0 c@5")
-    assert said(oracle.advance(50)) == ["insert 0-15 r0 ac"]
+    assert reports(oracle.advance(50)) == ["insert 0-15 r0 ac"]
     feed(oracle, "b@3")
-    assert said(oracle.advance(50)) == ["update 0-15 r1 abc"]
-    assert said(oracle.advance(60)) == []
+    assert reports(oracle.advance(50)) == ["update 0-15 r1 abc"]
+    assert reports(oracle.advance(60)) == []
 
 
 def test_session_grown_by_a_late_row_is_retracted_and_reported_again():
@@ -283,18 +244,18 @@ def test_session_grown_by_a_late_row_is_retracted_and_reported_again():
     # [--------------)
     oracle = oracle_of(session(10), lateness=100)
     feed(oracle, "a@0")
-    assert said(oracle.advance(16)) == ["insert 0-10 r0 a"]
+    assert reports(oracle.advance(16)) == ["insert 0-10 r0 a"]
     feed(oracle, "b@5")
-    assert said(oracle.advance(16)) == ["retract 0-10 r1 None", "insert 0-15 r0 ab"]
+    assert reports(oracle.advance(16)) == ["retract 0-10 r1 None", "insert 0-15 r0 ab"]
 
 
 def test_session_that_grows_beyond_the_watermark_is_only_retracted():
     oracle = oracle_of(session(10), lateness=100)
     feed(oracle, "a@0")
-    assert said(oracle.advance(11)) == ["insert 0-10 r0 a"]
+    assert reports(oracle.advance(11)) == ["insert 0-10 r0 a"]
     feed(oracle, "b@9")
-    assert said(oracle.advance(12)) == ["retract 0-10 r1 None"]
-    assert said(oracle.close()) == ["insert 0-19 r0 ab"]
+    assert reports(oracle.advance(12)) == ["retract 0-10 r1 None"]
+    assert reports(oracle.close()) == ["insert 0-19 r0 ab"]
 
 
 def test_session_merges_when_late_row_bridges_gap():
@@ -305,18 +266,18 @@ def test_session_merges_when_late_row_bridges_gap():
     # [------------------------)
     oracle = oracle_of(session(10), lateness=100)
     feed(oracle, "a@0 c@15")
-    assert said(oracle.advance(26)) == ["insert 0-10 r0 a", "insert 15-25 r0 c"]
+    assert reports(oracle.advance(26)) == ["insert 0-10 r0 a", "insert 15-25 r0 c"]
     feed(oracle, "b@8")
-    assert said(oracle.advance(26)) == ["retract 0-10 r1 None", "retract 15-25 r1 None", "insert 0-25 r0 abc"]
+    assert reports(oracle.advance(26)) == ["retract 0-10 r1 None", "retract 15-25 r1 None", "insert 0-25 r0 abc"]
 
 
 def test_reported_session_merges_with_one_that_is_still_open():
     oracle = oracle_of(session(10), lateness=100)
     feed(oracle, "a@0 c@15")
-    assert said(oracle.advance(12)) == ["insert 0-10 r0 a"]
+    assert reports(oracle.advance(12)) == ["insert 0-10 r0 a"]
     feed(oracle, "b@8")
-    assert said(oracle.advance(13)) == ["retract 0-10 r1 None"]
-    assert said(oracle.close()) == ["insert 0-25 r0 abc"]
+    assert reports(oracle.advance(13)) == ["retract 0-10 r1 None"]
+    assert reports(oracle.close()) == ["insert 0-25 r0 abc"]
 
 
 def test_late_rows_alone_form_a_session_that_is_closed_already():
@@ -326,7 +287,7 @@ def test_late_rows_alone_form_a_session_that_is_closed_already():
     # 20   25        35   40        50
     # [a----b---------)             |     ends before 50: rejected
     #                     [c--------)     ends at 50, which a row at 50 still joins: counts
-    assert said(oracle.advance(51)) == ["insert 40-50 r0 c"]
+    assert reports(oracle.advance(51)) == ["insert 40-50 r0 c"]
     assert late(oracle) == ["a", "b"]
 
 
@@ -337,7 +298,7 @@ def test_late_rows_count_when_they_reach_a_session_together():
     feed(oracle, "c@40")
     oracle.advance(45)
     feed(oracle, "a@20 b@30")
-    assert said(oracle.close()) == ["insert 20-50 r0 abc"]
+    assert reports(oracle.close()) == ["insert 20-50 r0 abc"]
     assert late(oracle) == []
 
 
@@ -346,9 +307,9 @@ def test_rows_of_a_closed_session_never_join_again():
     # a         b  |                 W=11: a's session [0, 10) is closed; b at 10 makes its own
     oracle = oracle_of(session(10))
     feed(oracle, "a@0")
-    assert said(oracle.advance(11)) == ["insert 0-10 r0 a"]
+    assert reports(oracle.advance(11)) == ["insert 0-10 r0 a"]
     feed(oracle, "b@10")
-    assert said(oracle.close()) == ["insert 10-20 r0 b"]
+    assert reports(oracle.close()) == ["insert 10-20 r0 b"]
 
 
 def test_rows_of_a_closed_session_go_on_counting_in_other_queries():
@@ -356,7 +317,7 @@ def test_rows_of_a_closed_session_go_on_counting_in_other_queries():
     feed(oracle, "a@0")
     oracle.advance(50)
     feed(oracle, "b@20")
-    assert said(oracle.close()) == ["insert 0-100 r0 ab"]
+    assert reports(oracle.close()) == ["insert 0-100 r0 ab"]
     assert late(oracle) == []
 
 
@@ -368,7 +329,7 @@ def test_rows_come_in_event_time_order_then_order_columns_with_nulls_first_then_
     stream = [(5, "e", 2), (5, "d", 1), (5, "c", None), (1, "a", 9), (5, "f", 2), (1, "b", 9)]
     for time, value, o in stream:
         oracle.process(time, {"v": value, "o": o})
-    assert said(oracle.close()) == ["insert 0-10 r0 abcdef"]
+    assert reports(oracle.close()) == ["insert 0-10 r0 abcdef"]
 
 
 def test_arrival_order_within_an_epoch_does_not_matter_for_distinct_times():
@@ -408,7 +369,7 @@ def test_fold_of_all_corrections_is_what_one_epoch_gives():
 def test_close_reports_all_and_then_takes_nothing_more():
     oracle = oracle_of(tumbling(10), session(5))
     feed(oracle, "a@1")
-    assert said(oracle.close()) == ["insert 0-10 r0 a", "insert 1-6 r0 a"]
+    assert reports(oracle.close()) == ["insert 0-10 r0 a", "insert 1-6 r0 a"]
     assert oracle.close() == []
     with pytest.raises(DataError, match="the oracle is closed, it takes no more rows; make a new one"):
         feed(oracle, "b@2")

@@ -9,62 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import rows, units
 from slicewise.errors import DataError, QueryError
 from slicewise.testing import Oracle, fold
 from slicewise.testing.ticks import tick_after, ticks_over, windows_with
 from slicewise.windows import Evict, Window, frames, policy, punctuated, session, sliding, tumbling, user_defined
-
-
-class Collect(Aggregate):
-    """Every value in order: shows what is lost, doubled or swapped."""
-
-    name = "collect"
-    identity = ()
-
-    def lift(self, value):
-        return (value,)
-
-    def combine(self, a, b):
-        return a + b
-
-    def lower(self, partial):
-        return "".join(partial)
-
-
-def oracle_of(*windows, lateness=0, order=()):
-    workload = sw.Workload("t", lateness=lateness, order=order)
-    for i, window in enumerate(windows):
-        workload = workload.query(f"q{i}" if len(windows) > 1 else "q", window, got=Collect("v"))
-    return Oracle(workload)
-
-
-def feed(oracle, stream, key=(), **more):
-    """``feed(oracle, "a@3 B@7/40")``: row ``a`` at time 3; row ``B`` at 7, a marker for its capital, with ``u`` 40."""
-    for item in stream.split():
-        value, time = item.split("@")
-        time, _, u = time.partition("/")
-        row = {"v": value, "mark": value.isupper(), "u": None if u == "-" else float(u) if u else None}
-        oracle.process(int(time), {**row, **more}, key)
-
-
-def said(results):
-    return [
-        f"{r.change} {r.start:g}-{'' if r.end is None else f'{r.end:g}'} r{r.revision} {r.values['got']}"
-        for r in results
-    ]
+from tests.testing.timelines import feed, late, oracle_of, reports
 
 
 def at_once(window, stream, **options):
     """What a window gives of a whole stream, without the words that are always the same."""
     oracle = oracle_of(window, **options)
     feed(oracle, stream)
-    return [line.removeprefix("insert ").replace(" r0", "") for line in said(oracle.close())]
-
-
-def late(oracle):
-    return [row["v"] for _, row, _ in oracle.late()]
+    return [line.removeprefix("insert ").replace(" r0", "") for line in reports(oracle.close())]
 
 
 # -- counts
@@ -75,7 +32,7 @@ def test_counts_are_full_windows_in_event_time_order():
     #            a b c d e f g
     #           [0----)
     #               [2----)
-    #                   [4----)          [6, 9) is not full, and never said
+    #                   [4----)          [6, 9) is not full, and never reported
     assert at_once(sliding(rows(3), every=rows(2)), "c@20 a@0 b@10 d@30 g@60 e@40 f@50") == [
         "0-3 abc",
         "2-5 cde",
@@ -94,8 +51,8 @@ def test_counts_begin_at_the_offset():
 def test_count_window_waits_until_no_row_can_come_before_its_last():
     oracle = oracle_of(tumbling(rows(2)))
     feed(oracle, "a@0 b@10")
-    assert said(oracle.advance(10)) == []  # a row at 10 could still come
-    assert said(oracle.advance(11)) == ["insert 0-2 r0 ab"]
+    assert reports(oracle.advance(10)) == []  # a row at 10 could still come
+    assert reports(oracle.advance(11)) == ["insert 0-2 r0 ab"]
 
 
 def test_row_out_of_order_shifts_every_later_one():
@@ -105,35 +62,35 @@ def test_row_out_of_order_shifts_every_later_one():
     #               [--)              [--)
     oracle = oracle_of(tumbling(rows(2)), lateness=100)
     feed(oracle, "a@0 b@10 c@20 d@30")
-    assert said(oracle.advance(40)) == ["insert 0-2 r0 ab", "insert 2-4 r0 cd"]
+    assert reports(oracle.advance(40)) == ["insert 0-2 r0 ab", "insert 2-4 r0 cd"]
     feed(oracle, "x@5")
-    assert said(oracle.advance(40)) == ["update 0-2 r1 ax", "update 2-4 r1 bc"]
+    assert reports(oracle.advance(40)) == ["update 0-2 r1 ax", "update 2-4 r1 bc"]
     feed(oracle, "y@50")
-    assert said(oracle.advance(60)) == ["insert 4-6 r0 dy"]
+    assert reports(oracle.advance(60)) == ["insert 4-6 r0 dy"]
 
 
 def test_row_before_the_horizon_is_late_and_shifts_nothing():
     oracle = oracle_of(tumbling(rows(2)), lateness=10)
     feed(oracle, "a@0 b@10 c@20")
-    assert said(oracle.advance(21)) == ["insert 0-2 r0 ab"]
+    assert reports(oracle.advance(21)) == ["insert 0-2 r0 ab"]
     feed(oracle, "x@10 y@11")  # the horizon is 11
-    assert said(oracle.advance(21)) == ["insert 2-4 r0 yc"]
+    assert reports(oracle.advance(21)) == ["insert 2-4 r0 yc"]
     assert late(oracle) == ["x"]
 
 
 def test_rows_are_judged_by_the_horizon_before_the_advance():
     oracle = oracle_of(tumbling(rows(2)))
     feed(oracle, "a@0 b@5")
-    assert said(oracle.advance(100)) == ["insert 0-2 r0 ab"]
+    assert reports(oracle.advance(100)) == ["insert 0-2 r0 ab"]
     assert late(oracle) == []
 
 
 def test_late_row_of_a_count_counts_in_a_time_window_that_is_open():
     oracle = oracle_of(tumbling(rows(2)), tumbling(100))
     feed(oracle, "a@0 b@10")
-    assert said(oracle.advance(20)) == ["insert 0-2 r0 ab"]
+    assert reports(oracle.advance(20)) == ["insert 0-2 r0 ab"]
     feed(oracle, "x@5")
-    assert said(oracle.close()) == ["insert 0-100 r0 axb"]
+    assert reports(oracle.close()) == ["insert 0-100 r0 axb"]
     assert late(oracle) == []
 
 
@@ -141,7 +98,7 @@ def test_ties_are_broken_by_order_columns_then_arrival():
     oracle = oracle_of(tumbling(rows(2)), order=["o"])
     for value, o in (("c", 2), ("b", 1), ("a", None), ("d", 2)):
         feed(oracle, f"{value}@5", o=o)
-    assert said(oracle.close()) == ["insert 0-2 r0 ab", "insert 2-4 r0 cd"]
+    assert reports(oracle.close()) == ["insert 0-2 r0 ab", "insert 2-4 r0 cd"]
 
 
 def test_rows_count_per_key():
@@ -168,19 +125,19 @@ def test_units_hold_the_rows_whose_measure_lies_in_them():
 def test_units_window_is_due_with_the_first_row_beyond_it():
     oracle = oracle_of(tumbling(units(10, "u")), lateness=100)
     feed(oracle, "a@0/3 b@50/9")
-    assert said(oracle.advance(1000)) == []  # nothing beyond 10 yet, however late it is
+    assert reports(oracle.advance(1000)) == []  # nothing beyond 10 yet, however late it is
     feed(oracle, "c@2000/15")
-    assert said(oracle.advance(1999)) == []
-    assert said(oracle.advance(2000)) == ["insert 0-10 r0 ab"]
-    assert said(oracle.close()) == ["insert 10-20 r0 c"]  # its true end, though it never came
+    assert reports(oracle.advance(1999)) == []
+    assert reports(oracle.advance(2000)) == ["insert 0-10 r0 ab"]
+    assert reports(oracle.close()) == ["insert 10-20 r0 c"]  # its true end, though it never came
 
 
 def test_row_without_a_measure_is_left_out_and_not_late():
     oracle = oracle_of(tumbling(units(10, "u")))
     feed(oracle, "a@0/3 x@1 b@2/15")
-    assert said(oracle.advance(5)) == ["insert 0-10 r0 a"]
+    assert reports(oracle.advance(5)) == ["insert 0-10 r0 a"]
     feed(oracle, "y@1")
-    assert said(oracle.close()) == ["insert 10-20 r0 b"]
+    assert reports(oracle.close()) == ["insert 10-20 r0 b"]
     assert late(oracle) == []
 
 
@@ -191,9 +148,9 @@ def test_late_row_of_units_updates_and_inserts():
     #              12                 y at 3: is alone in [10, 20)
     oracle = oracle_of(tumbling(units(10, "u")), lateness=100)
     feed(oracle, "a@0/1 b@4/25 c@6/31")
-    assert said(oracle.advance(8)) == ["insert 0-10 r0 a", "insert 20-30 r0 b"]
+    assert reports(oracle.advance(8)) == ["insert 0-10 r0 a", "insert 20-30 r0 b"]
     feed(oracle, "x@2/5 y@3/12")
-    assert said(oracle.advance(8)) == ["update 0-10 r1 ax", "insert 10-20 r0 y"]
+    assert reports(oracle.advance(8)) == ["update 0-10 r1 ax", "insert 10-20 r0 y"]
 
 
 def test_units_on_floats_go_by_their_rounded_bounds():
@@ -212,9 +169,9 @@ def test_measure_that_goes_backwards_names_the_row_and_is_left_out():
     ) as caught:
         oracle.advance(40)
     assert caught.value.__notes__ == ["1 more records were left out"]
-    assert said(oracle.advance(40)) == ["insert 0-10 r0 a", "insert 0-2 r0 ab", "insert 2-4 r0 cd"]
+    assert reports(oracle.advance(40)) == ["insert 0-10 r0 a", "insert 0-2 r0 ab", "insert 2-4 r0 cd"]
     feed(oracle, "e@50/30")
-    assert said(oracle.close()) == ["insert 10-20 r0 c", "insert 30-40 r0 e"]
+    assert reports(oracle.close()) == ["insert 10-20 r0 c", "insert 30-40 r0 e"]
 
 
 def test_late_row_must_fit_between_those_that_count_already():
@@ -226,7 +183,7 @@ def test_late_row_must_fit_between_those_that_count_already():
         DataError, match=r"time 5: the measure 'u' must not go backwards; got 21.0 before 20.0 at time 10"
     ):
         oracle.advance(10)
-    assert said(oracle.advance(10)) == ["update 0-10 r1 ay"]
+    assert reports(oracle.advance(10)) == ["update 0-10 r1 ay"]
 
 
 @pytest.mark.parametrize("bad", ["far", float("nan"), float("inf"), True])
@@ -236,7 +193,7 @@ def test_measure_is_a_finite_number(bad):
     oracle.process(1, {"v": "b", "u": bad})
     with pytest.raises(DataError, match=f"the record at time 1: the measure 'u' must be a finite number; got {bad!r}"):
         oracle.close()
-    assert said(oracle.close()) == ["insert 0-10 r0 a"]
+    assert reports(oracle.close()) == ["insert 0-10 r0 a"]
 
 
 def test_missing_measure_is_named():
@@ -257,10 +214,10 @@ def test_punctuated_windows_run_from_marker_to_marker():
     #                     [---------        open: no end
     oracle = oracle_of(punctuated("mark"))
     feed(oracle, "a@0 b@5 C@10 d@15 E@20 f@25")
-    assert said(oracle.advance(9)) == []
-    assert said(oracle.advance(10)) == ["insert 0-10 r0 ab"]
-    assert said(oracle.advance(100)) == ["insert 10-20 r0 Cd"]
-    assert said(oracle.close()) == ["insert 20- r0 Ef"]
+    assert reports(oracle.advance(9)) == []
+    assert reports(oracle.advance(10)) == ["insert 0-10 r0 ab"]
+    assert reports(oracle.advance(100)) == ["insert 10-20 r0 Cd"]
+    assert reports(oracle.close()) == ["insert 20- r0 Ef"]
 
 
 def test_every_row_may_be_a_marker_and_none_may_be():
@@ -272,33 +229,33 @@ def test_every_row_may_be_a_marker_and_none_may_be():
 def test_out_of_order_punctuation_splits_a_reported_window():
     # 0    5    10   15   20
     # a         b    C
-    # [--------------)               said
+    # [--------------)               reported
     #      M                         comes late
     # [----)
     #      [---------)
     oracle = oracle_of(punctuated("mark"), lateness=100)
     feed(oracle, "a@0 b@10 C@15")
-    assert said(oracle.advance(20)) == ["insert 0-15 r0 ab"]
+    assert reports(oracle.advance(20)) == ["insert 0-15 r0 ab"]
     feed(oracle, "M@5")
-    assert said(oracle.advance(20)) == ["retract 0-15 r1 None", "insert 0-5 r0 a", "insert 5-15 r0 Mb"]
+    assert reports(oracle.advance(20)) == ["retract 0-15 r1 None", "insert 0-5 r0 a", "insert 5-15 r0 Mb"]
     feed(oracle, "x@12")
-    assert said(oracle.advance(20)) == ["update 5-15 r1 Mbx"]
+    assert reports(oracle.advance(20)) == ["update 5-15 r1 Mbx"]
 
 
 def test_row_before_the_first_moves_the_start_of_a_window():
     oracle = oracle_of(punctuated("mark"), lateness=100)
     feed(oracle, "a@5 B@10")
-    assert said(oracle.advance(10)) == ["insert 5-10 r0 a"]
+    assert reports(oracle.advance(10)) == ["insert 5-10 r0 a"]
     feed(oracle, "x@3")
-    assert said(oracle.advance(10)) == ["retract 5-10 r1 None", "insert 3-10 r0 xa"]
+    assert reports(oracle.advance(10)) == ["retract 5-10 r1 None", "insert 3-10 r0 xa"]
 
 
 def test_late_marker_is_late_and_splits_nothing():
     oracle = oracle_of(punctuated("mark"), lateness=5)
     feed(oracle, "a@0 b@10 C@15")
-    assert said(oracle.advance(20)) == ["insert 0-15 r0 ab"]
+    assert reports(oracle.advance(20)) == ["insert 0-15 r0 ab"]
     feed(oracle, "M@14")
-    assert said(oracle.advance(20)) == []
+    assert reports(oracle.advance(20)) == []
     assert late(oracle) == ["M"]
 
 
@@ -306,17 +263,17 @@ def test_windows_of_equal_bounds_are_told_apart_by_their_order():
     # three markers at one time: two windows (5, 5) of one row each
     oracle = oracle_of(punctuated("mark"), lateness=100)
     feed(oracle, "a@0 B@5 C@5 D@5")
-    assert said(oracle.advance(10)) == ["insert 0-5 r0 a", "insert 5-5 r0 B", "insert 5-5 r0 C"]
+    assert reports(oracle.advance(10)) == ["insert 0-5 r0 a", "insert 5-5 r0 B", "insert 5-5 r0 C"]
     feed(oracle, "e@5 F@9")
-    assert said(oracle.advance(10)) == ["insert 5-9 r0 De"]
+    assert reports(oracle.advance(10)) == ["insert 5-9 r0 De"]
     feed(oracle, "G@5")
-    assert said(oracle.advance(10)) == ["update 5-9 r1 G", "insert 5-5 r0 De"]
+    assert reports(oracle.advance(10)) == ["update 5-9 r1 G", "insert 5-5 r0 De"]
 
 
 def test_null_starts_no_window():
     oracle = oracle_of(punctuated("u > 3"))
     feed(oracle, "a@0/1 b@5 c@6/4 d@7")
-    assert said(oracle.close()) == ["insert 0-6 r0 ab", "insert 6- r0 cd"]
+    assert reports(oracle.close()) == ["insert 0-6 r0 ab", "insert 6- r0 cd"]
 
 
 # -- frames
@@ -336,8 +293,8 @@ def test_frames_are_maximal_runs():
 def test_frame_is_due_with_the_row_that_breaks_it():
     oracle = oracle_of(frames("mark"))
     feed(oracle, "A@0 B@5 c@10")
-    assert said(oracle.advance(9)) == []
-    assert said(oracle.advance(10)) == ["insert 0-10 r0 AB"]
+    assert reports(oracle.advance(9)) == []
+    assert reports(oracle.advance(10)) == ["insert 0-10 r0 AB"]
 
 
 def test_late_row_breaks_a_frame_in_two():
@@ -348,17 +305,17 @@ def test_late_row_breaks_a_frame_in_two():
     #           [----)
     oracle = oracle_of(frames("mark"), lateness=100)
     feed(oracle, "A@0 B@5 C@10 d@15")
-    assert said(oracle.advance(20)) == ["insert 0-15 r0 ABC"]
+    assert reports(oracle.advance(20)) == ["insert 0-15 r0 ABC"]
     feed(oracle, "x@7")
-    assert said(oracle.advance(20)) == ["retract 0-15 r1 None", "insert 0-7 r0 AB", "insert 10-15 r0 C"]
+    assert reports(oracle.advance(20)) == ["retract 0-15 r1 None", "insert 0-7 r0 AB", "insert 10-15 r0 C"]
 
 
 def test_late_row_makes_a_frame_long_enough():
     oracle = oracle_of(frames("mark", min_rows=2), lateness=100)
     feed(oracle, "A@0 b@10")
-    assert said(oracle.advance(20)) == []
+    assert reports(oracle.advance(20)) == []
     feed(oracle, "X@5")
-    assert said(oracle.advance(20)) == ["insert 0-10 r0 AX"]
+    assert reports(oracle.advance(20)) == ["insert 0-10 r0 AX"]
 
 
 def test_row_outside_every_frame_is_not_late_unless_it_comes_too_late():
@@ -381,7 +338,7 @@ def test_condition_that_fails_on_a_row_names_it_and_leaves_it_out():
         DataError, match=r"query 'q', the record at time 5: the condition .*lambda.* raised ValueError: .*'x'"
     ):
         oracle.close()
-    assert said(oracle.close()) == ["insert 0-9 r0 1", "insert 9- r0 3"]
+    assert reports(oracle.close()) == ["insert 0-9 r0 1", "insert 9- r0 3"]
 
 
 def test_missing_column_of_a_condition_is_named():
@@ -397,7 +354,7 @@ def test_values_of_different_types_are_refused():
     oracle.process_batch([(0, {"v": "a", "u": 5}, ()), (1, {"v": "b", "u": "x"}, ()), (2, {"v": "c", "u": 5}, ())])
     with pytest.raises(DataError, match="the record at time 1: the condition 'u > 3' compares text with a number"):
         oracle.close()
-    assert said(oracle.close()) == ["insert 0- r0 ac"]
+    assert reports(oracle.close()) == ["insert 0- r0 ac"]
 
 
 # -- two measures
@@ -416,19 +373,19 @@ def test_last_rows_at_every_tick():
 def test_tick_is_reported_when_a_row_shows_that_the_stream_goes_on():
     oracle = oracle_of(sliding(rows(2), every=5))
     feed(oracle, "a@1")
-    assert said(oracle.advance(4)) == []
-    assert said(oracle.advance(100)) == ["insert 1-5 r0 a"]
+    assert reports(oracle.advance(4)) == []
+    assert reports(oracle.advance(100)) == ["insert 1-5 r0 a"]
     feed(oracle, "b@112")
-    assert said(oracle.advance(100)) == [f"insert 1-{tick} r0 a" for tick in range(10, 101, 5)]
-    assert said(oracle.advance(115)) == ["insert 1-105 r0 a", "insert 1-110 r0 a", "insert 1-115 r0 ab"]
+    assert reports(oracle.advance(100)) == [f"insert 1-{tick} r0 a" for tick in range(10, 101, 5)]
+    assert reports(oracle.advance(115)) == ["insert 1-105 r0 a", "insert 1-110 r0 a", "insert 1-115 r0 ab"]
 
 
 def test_late_row_moves_the_rows_of_later_ticks():
     oracle = oracle_of(sliding(rows(2), every=5), lateness=100)
     feed(oracle, "a@1 b@3 c@8")
-    assert said(oracle.advance(10)) == ["insert 1-5 r0 ab", "insert 3-10 r0 bc"]
+    assert reports(oracle.advance(10)) == ["insert 1-5 r0 ab", "insert 3-10 r0 bc"]
     feed(oracle, "x@4 y@-3")
-    assert said(oracle.advance(10)) == [
+    assert reports(oracle.advance(10)) == [
         "retract 1-5 r1 None",
         "retract 3-10 r1 None",
         "insert -3-0 r0 y",
@@ -444,31 +401,31 @@ def test_time_before_every_so_many_rows():
     #           [----]           b, ten before d, is not among them
     oracle = oracle_of(sliding(10, every=rows(2)))
     feed(oracle, "a@0 b@5 c@10 d@15")
-    assert said(oracle.advance(6)) == ["insert 0-2 r0 ab"]
-    assert said(oracle.advance(15)) == []
-    assert said(oracle.advance(16)) == ["insert 2-4 r0 cd"]
+    assert reports(oracle.advance(6)) == ["insert 0-2 r0 ab"]
+    assert reports(oracle.advance(15)) == []
+    assert reports(oracle.advance(16)) == ["insert 2-4 r0 cd"]
 
 
 def test_late_row_moves_every_later_count():
     oracle = oracle_of(sliding(10, every=rows(2)), lateness=100)
     feed(oracle, "a@0 b@5 c@10 d@15")
-    assert said(oracle.advance(20)) == ["insert 0-2 r0 ab", "insert 2-4 r0 cd"]
+    assert reports(oracle.advance(20)) == ["insert 0-2 r0 ab", "insert 2-4 r0 cd"]
     feed(oracle, "x@7")
-    assert said(oracle.advance(20)) == ["retract 2-4 r1 None", "insert 1-4 r0 bxc"]
+    assert reports(oracle.advance(20)) == ["retract 2-4 r1 None", "insert 1-4 r0 bxc"]
 
 
-def test_window_that_is_said_again_after_a_retraction_starts_anew():
+def test_window_that_is_reported_again_after_a_retraction_starts_anew():
     # -25  -20       0    5
     #                a    b       (0, 2) is ab
     #      x                      (1, 2) is a, which stands alone
     # y                           (0, 2) is yx
     oracle = oracle_of(sliding(10, every=rows(2)), lateness=100)
     feed(oracle, "a@0 b@5")
-    assert said(oracle.advance(6)) == ["insert 0-2 r0 ab"]
+    assert reports(oracle.advance(6)) == ["insert 0-2 r0 ab"]
     feed(oracle, "x@-20")
-    assert said(oracle.advance(6)) == ["retract 0-2 r1 None", "insert 1-2 r0 a"]
+    assert reports(oracle.advance(6)) == ["retract 0-2 r1 None", "insert 1-2 r0 a"]
     feed(oracle, "y@-25")
-    assert said(oracle.advance(6)) == ["retract 1-2 r1 None", "insert 0-2 r0 yx", "insert 2-4 r0 ab"]
+    assert reports(oracle.advance(6)) == ["retract 1-2 r1 None", "insert 0-2 r0 yx", "insert 2-4 r0 ab"]
 
 
 @pytest.mark.parametrize(
@@ -490,11 +447,11 @@ def test_units_mix_with_the_other_measures(window, expected):
 def test_tick_of_units_is_due_with_the_first_row_at_or_beyond_it():
     oracle = oracle_of(sliding(rows(2), every=units(5, "u")))
     feed(oracle, "a@0/1 b@10/4")
-    assert said(oracle.advance(100)) == []
+    assert reports(oracle.advance(100)) == []
     feed(oracle, "c@120/10")
-    assert said(oracle.advance(119)) == []
-    assert said(oracle.advance(120)) == ["insert 1-5 r0 ab", "insert 1-10 r0 ab"]
-    assert said(oracle.close()) == ["insert 4-15 r0 bc"]
+    assert reports(oracle.advance(119)) == []
+    assert reports(oracle.advance(120)) == ["insert 1-5 r0 ab", "insert 1-10 r0 ab"]
+    assert reports(oracle.close()) == ["insert 4-15 r0 bc"]
 
 
 # -- user code
@@ -521,7 +478,7 @@ def test_user_windows_end_in_the_order_in_which_they_began():
     # [--------------)       two begin with a
     #      [---------)
     #           [------      open
-    assert said(scripted((2, 0), (1, 0), (1, 1), (0, 2)).close()) == [
+    assert reports(scripted((2, 0), (1, 0), (1, 1), (0, 2)).close()) == [
         "insert 0-20 r0 ab",
         "insert 0-30 r0 abc",
         "insert 10-30 r0 bc",
@@ -530,14 +487,14 @@ def test_user_windows_end_in_the_order_in_which_they_began():
 
 
 def test_begins_come_before_ends_and_an_empty_window_says_nothing():
-    assert said(scripted((1, 1), (1, 0), (1, 1)).close()) == ["insert 10-20 r0 b", "insert 20- r0 c"]
-    assert said(scripted((1, 0), (1, 2), (0, 0)).close()) == ["insert 0-10 r0 a"]
+    assert reports(scripted((1, 1), (1, 0), (1, 1)).close()) == ["insert 10-20 r0 b", "insert 20- r0 c"]
+    assert reports(scripted((1, 0), (1, 2), (0, 0)).close()) == ["insert 0-10 r0 a"]
 
 
 def test_user_window_is_due_with_the_row_that_ends_it():
     oracle = scripted((1, 0), (1, 1))
-    assert said(oracle.advance(9)) == []
-    assert said(oracle.advance(10)) == ["insert 0-10 r0 a"]
+    assert reports(oracle.advance(9)) == []
+    assert reports(oracle.advance(10)) == ["insert 0-10 r0 a"]
 
 
 def test_each_key_has_its_own_object():
@@ -567,9 +524,9 @@ def test_evictions_come_before_the_report():
     #      [b c]         at c, a has left
     #                    at d all leave: nothing to report
     oracle = scripted(Evict(0, False), Evict(0, True), Evict(1, True), Evict(3, True), deterministic=False)
-    assert said(oracle.advance(10)) == []
-    assert said(oracle.advance(11)) == ["insert 0-10 r0 ab"]
-    assert said(oracle.close()) == ["insert 10-20 r0 bc"]
+    assert reports(oracle.advance(10)) == []
+    assert reports(oracle.advance(11)) == ["insert 0-10 r0 ab"]
+    assert reports(oracle.close()) == ["insert 10-20 r0 bc"]
 
 
 def test_late_row_is_shown_to_user_code_in_its_place():
@@ -585,9 +542,9 @@ def test_late_row_is_shown_to_user_code_in_its_place():
 
     oracle = oracle_of(user_defined(Pairs, deterministic=False), lateness=100)
     feed(oracle, "a@0 b@10 c@20 d@30")
-    assert said(oracle.advance(40)) == ["insert 0-10 r0 ab", "insert 20-30 r0 cd"]
+    assert reports(oracle.advance(40)) == ["insert 0-10 r0 ab", "insert 20-30 r0 cd"]
     feed(oracle, "x@5")
-    assert said(oracle.advance(40)) == [
+    assert reports(oracle.advance(40)) == [
         "retract 0-10 r1 None",
         "retract 20-30 r1 None",
         "insert 0-5 r0 ax",
@@ -617,7 +574,7 @@ def test_wrong_answers_name_the_query_the_record_and_the_rule(answer, determinis
     with pytest.raises(DataError, match=f"^query 'q', the record at time 10: user_defined.Script, .*{rule}"):
         oracle.advance(100)
     # without that row, which stays out of this query, everything goes on
-    assert said(oracle.advance(100)) == (["insert 0-20 r0 a"] if deterministic else ["insert 0-20 r0 ac"])
+    assert reports(oracle.advance(100)) == (["insert 0-20 r0 a"] if deterministic else ["insert 0-20 r0 ac"])
 
 
 def test_user_code_that_raises_names_the_record():
@@ -629,7 +586,7 @@ def test_user_code_that_raises_names_the_record():
     feed(oracle, "a@0")
     with pytest.raises(DataError, match=r"query 'q0', the record at time 0: user_defined.* raised KeyError\('price'\)"):
         oracle.close()
-    assert said(oracle.close()) == ["insert 0-10 r0 a"]
+    assert reports(oracle.close()) == ["insert 0-10 r0 a"]
 
 
 def test_user_code_that_cannot_be_made_or_asked_is_refused():
@@ -665,11 +622,11 @@ def test_row_that_makes_user_code_fail_on_an_older_one_stays_and_the_older_one_l
 
     oracle = oracle_of(user_defined(Rising, columns=["v"], deterministic=False), lateness=100)
     feed(oracle, "a@0 b@10")
-    assert said(oracle.advance(20)) == ["insert 0-0 r0 a", "insert 0-10 r0 ab"]
+    assert reports(oracle.advance(20)) == ["insert 0-0 r0 a", "insert 0-10 r0 ab"]
     feed(oracle, "c@5")
     with pytest.raises(DataError, match=r"the record at time 10: .*not rising"):
         oracle.advance(20)
-    assert said(oracle.advance(20)) == ["retract 0-10 r1 None", "insert 0-5 r0 ac"]
+    assert reports(oracle.advance(20)) == ["retract 0-10 r1 None", "insert 0-5 r0 ac"]
 
 
 # -- policies

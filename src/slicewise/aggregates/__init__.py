@@ -1,4 +1,4 @@
-"""Aggregates: what to compute over a window. The words of a query: ``sw.sum("v")``, ``sw.median("v")``.
+"""Aggregates: what to compute over a window, as in ``sw.sum("v")`` and ``sw.median("v")``.
 
 Every built-in aggregate is a class that is called with the name of a column, like the function of
 ``pyspark.sql.functions`` of the same name; without a column it runs over single values (:mod:`slicewise.swag`).

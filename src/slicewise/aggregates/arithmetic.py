@@ -1,6 +1,6 @@
 """Arithmetic aggregates: count, sum and average.
 
-Partials of ``sum`` and ``avg`` are a total and how many values it holds, because Spark's sum of nothing is null, not 0.
+Partials of ``sum`` and ``avg`` are a total and the number of its values, because Spark's sum of nothing is null, not 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,12 @@ _OBJECT = np.dtype(object)
 
 
 class Count(OneColumn):
-    """How many rows, or how many values of a column that are not null.
+    """The number of rows, or of the values of a column that are not null, as a 64-bit integer.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of any type. Without one, or with ``"*"``, all rows count.
 
     Examples
     --------
@@ -156,7 +161,12 @@ class Sum(_Totals):
 
     Integers of any width give a 64-bit integer, floats a double, ``decimal(p, s)`` a ``decimal(min(p + 10, 38), s)``,
     as Spark's ``sum``. A window whose total does not fit raises :class:`~slicewise.errors.OverflowInWindowError`;
-    whether a total on the way there would have fitted does not matter.
+    whether a total on the way to it fits does not matter.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers or durations. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -198,6 +208,11 @@ class Avg(_Totals):
 
     Integers and floats give a double, ``decimal(p, s)`` a ``decimal(p + 4, s + 4)`` of at most 38 digits, rounded half
     up, as Spark's ``avg``. Integers are summed exactly and divided once.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers or durations. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -247,11 +262,13 @@ def _divide(totals: np.ndarray, counts: np.ndarray) -> np.ndarray:
     divisors = np.maximum(counts, 1)
     if totals.dtype != object:
         if totals.dtype == np.float64 or max(-int(totals.min(initial=0)), int(totals.max(initial=0))) <= 2**53:
-            return totals / divisors
+            means: np.ndarray = totals / divisors
+            return means
         totals = totals.astype(object)
     # Beyond 2**53 Python's division rounds once where NumPy would round twice, so a mean does not depend on whether
     # its neighbours in the array overflowed.
-    return (totals / divisors.astype(object)).astype(np.float64)
+    exact_means: np.ndarray = totals / divisors.astype(object)
+    return exact_means.astype(np.float64)
 
 
 def _half_up(numerator: int, denominator: int) -> int:
@@ -272,7 +289,7 @@ def _overflow(aggregate: Aggregate, value: Any, type_: str) -> OverflowInWindowE
 
 
 def overflow_text(aggregate: Aggregate, type_: str) -> tuple[str, str]:
-    """What is said of a window whose total does not fit, before and after the total itself."""
+    """The message about a window whose total does not fit: the text before the total, and the text after it."""
     of = f" of column {aggregate.columns[0]!r}" if aggregate.columns else ""
     return (
         f"`{aggregate.name}`{of} does not fit in {type_}: a window gives ",
@@ -281,7 +298,7 @@ def overflow_text(aggregate: Aggregate, type_: str) -> tuple[str, str]:
 
 
 class _TotalsMonoid(Monoid):
-    """Two parts: the total, and how many values it is of."""
+    """Two parts: the total, and the number of its values."""
 
     aggregate: _Totals
 
@@ -300,7 +317,7 @@ class _TotalsMonoid(Monoid):
 
 
 class FloatTotals(_TotalsMonoid):
-    """Sums of doubles. An infinity or a NaN in a window is its answer, as in Spark, and no reason to warn."""
+    """Sums of doubles. An infinity or a NaN in a window is its answer, as in Spark, so NumPy's warnings are off."""
 
     identity = (0.0, 0)
     dtypes = (_FLOAT64, _INT64)
@@ -338,7 +355,7 @@ class IntTotals(_TotalsMonoid):
 
     def __init__(self, aggregate: _Totals, types: Sequence[pa.DataType]) -> None:
         super().__init__(aggregate, types)
-        # A sum of 32-bit integers cannot overflow before there are 2**31 of them, so they need not be looked at.
+        # A sum of 32-bit integers cannot overflow before there are 2**31 of them, so no bound needs to be computed.
         narrow = pa.types.is_integer(types[0]) and types[0].bit_width < 64
         self._magnitude = 2 ** types[0].bit_width if narrow else None
 

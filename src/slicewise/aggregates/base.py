@@ -1,8 +1,8 @@
 """Aggregates: laws and traits, and the monoid that an aggregate becomes on columns of known types.
 
-An :class:`Aggregate` is what the user says: frozen, without types, ``sw.avg("v")``. It owns the four functions of the
-Reactive Aggregator paper on single values (``lift``, ``combine``, ``lower``, and ``invert`` where there is one) with
-the ``identity`` of ``combine``; they read like the definition and are what a data structure over single values runs.
+An :class:`Aggregate` is the user's description: frozen, without types, ``sw.avg("v")``. It has the four functions of
+the Reactive Aggregator paper on single values (``lift``, ``combine``, ``lower``, and ``invert`` where there is one)
+with the ``identity`` of ``combine``; they read like the definition, and data structures over single values run them.
 
 A :class:`Monoid` is the same algebra on arrays, made by :meth:`Aggregate.bind` once the types of the columns are known.
 It is what the engine runs. Its partials are a tuple of equally long arrays, its *parts*: the average of a float column
@@ -40,7 +40,7 @@ __all__ = [
 
 Parts = tuple[np.ndarray, ...]
 
-#: What single values are computed by. Who replaces any of it computes something else than the class it inherits from.
+#: What defines the answer over single values. A subclass that replaces any of it computes something else.
 _FUNCTIONS = ("lift", "combine", "lower", "invert", "identity", "skips_nulls", "result_type")
 #: Every built-in aggregate by its public name; filled by :mod:`slicewise.aggregates`.
 BUILT_IN: dict[str, type[Aggregate]] = {}
@@ -51,9 +51,9 @@ def take_parts(parts: Parts, index: Any) -> Parts:
     return tuple(p[index] for p in parts)
 
 
-def concat_parts(many: Sequence[Parts]) -> Parts:
+def concat_parts(partials: Sequence[Parts]) -> Parts:
     """Partials end to end."""
-    return tuple(np.concatenate(arrays) for arrays in zip(*many, strict=True))
+    return tuple(np.concatenate(arrays) for arrays in zip(*partials, strict=True))
 
 
 def put_parts(parts: Parts, index: np.ndarray, values: Parts) -> Parts:
@@ -72,7 +72,7 @@ def put_parts(parts: Parts, index: np.ndarray, values: Parts) -> Parts:
 
 
 def rescaled(unscaled: np.ndarray, digits: int) -> np.ndarray:
-    """Unscaled decimals as those of a type with so many more digits behind the point; None stays None.
+    """Unscaled decimals, rescaled to a type with ``digits`` more digits after the point; None stays None.
 
     >>> rescaled(np.array([120, None], object), 2)
     array([12000, None], dtype=object)
@@ -135,21 +135,36 @@ class Aggregate:
     result is not the partial itself, ``lower``. The only law is that ``combine`` is associative;
     :func:`slicewise.testing.check_laws` looks for a counterexample.
 
+    Parameters
+    ----------
+    *columns : str
+        The input columns, in the order in which ``lift`` takes them.
+
     Attributes
     ----------
-    columns
-        The input columns, in the order in which ``lift`` takes them.
-    commutative
+    name : str
+        The name in plans and messages.
+    identity : object
+        The partial of no rows: ``combine(identity, a) == a == combine(a, identity)``.
+    commutative : bool
         ``combine(a, b) == combine(b, a)``. When False, partials are combined in event-time order only.
-    invertible
+    invertible : bool
         There is an ``invert`` with ``invert(combine(a, b), b) == a``.
-    timed
-        The array partials carry event times and settle by them what comes first, so that a row out of order can be
-        combined into a partial that is already there. Only ties of equal time go by the order of ``combine``.
-    kind
+    selective : bool
+        ``combine`` gives one of its two arguments, as a maximum does. A subclass that replaces the ``combine`` of a
+        selective built-in aggregate is not selective unless it declares it.
+    timed : bool
+        The array partials carry event times and go by them for what comes first, so that a row out of order can be
+        combined into an existing partial. Only ties of equal time go by the order of ``combine``.
+    kind : str
         ``distributive``, ``algebraic`` (partials of a fixed size) or ``holistic`` (partials that grow).
-    skips_nulls
-        A row with a null in any of the columns leaves the aggregate as it is.
+    skips_nulls : bool
+        A row with a null in any of the columns does not change the aggregate.
+
+    Notes
+    -----
+    Runtime complexity: every slice keeps one partial, and a window of r slices takes at most r - 1 combines. A partial
+    that grows makes both dearer, which is what ``kind`` tells the planner.
 
     Examples
     --------
@@ -163,9 +178,10 @@ class Aggregate:
     'slice'
     """
 
-    name: ClassVar[str] = "aggregate"
+    name: str = "aggregate"
     commutative: bool = False
     invertible: bool = False
+    selective: bool = False
     timed: bool = False
     kind: str = "holistic"
     skips_nulls: bool = True
@@ -173,13 +189,21 @@ class Aggregate:
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        own = vars(cls)
-        if cls.__module__.startswith("slicewise.") or "bind" in own or not any(f in own for f in _FUNCTIONS):
+        if cls.selective and cls._replaces_combine():
+            cls.selective = False
+        namespace = vars(cls)
+        if _is_built_in(cls) or "bind" in namespace or not any(f in namespace for f in _FUNCTIONS):
             return
         # The arrays of a built-in aggregate know nothing of the functions that a subclass replaces, and only arrays
         # carry event times.
         cls.bind = Aggregate.bind  # type: ignore[method-assign]
-        cls.timed = own.get("timed", False)
+        cls.timed = namespace.get("timed", False)
+
+    @classmethod
+    def _replaces_combine(cls) -> bool:
+        """Whether ``combine`` is another function than that of the built-in aggregate which declares ``selective``."""
+        declaring = next(base for base in cls.__mro__ if "selective" in vars(base))
+        return issubclass(declaring, Aggregate) and _is_built_in(declaring) and cls.combine is not declaring.combine
 
     def __init__(self, *columns: str) -> None:
         self.columns: tuple[str, ...] = columns
@@ -201,7 +225,7 @@ class Aggregate:
         raise AggregateError(f"`{self.name}` cannot be inverted; a partial cannot be taken out of it again")
 
     def result_type(self, *types: pa.DataType) -> pa.DataType | None:
-        """The Arrow type of the result for input columns of these types; None to find it from the results."""
+        """The Arrow type of the result for input columns of these types; None to infer it from the results."""
         return None
 
     def bind(self, *types: pa.DataType) -> Monoid:
@@ -209,12 +233,12 @@ class Aggregate:
         return ObjectMonoid(self, types)
 
     def parameters(self) -> tuple[Any, ...]:
-        """What tells this aggregate from others of its class, besides its columns."""
+        """What distinguishes this aggregate from others of its class, besides its columns."""
         return ()
 
     @property
     def label(self) -> str:
-        """The name in plans and messages, and in saved state: there it must not be taken for a built-in aggregate's."""
+        """The name in plans, messages and saved state, where it must not be mistaken for a built-in aggregate's."""
         taken = BUILT_IN.get(self.name, type(self)) is not type(self)
         return f"user-defined {self.name}" if taken else self.name
 
@@ -237,16 +261,40 @@ class Aggregate:
 class Monoid(ABC):
     """An aggregate on columns of known types: the same functions, on arrays of partials.
 
+    :meth:`Aggregate.bind` makes it. A subclass gives ``lift``, ``combine`` and ``lower``.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        The aggregate that is bound.
+    types : sequence of pyarrow.DataType
+        The types of its columns, in order.
+
     Attributes
     ----------
-    result
-        The Arrow type of what ``lower`` gives; ``pa.null()`` when only the results will tell.
-    identity
+    result : pyarrow.DataType
+        The type of what ``lower`` gives; ``pa.null()`` where it follows from the results alone.
+    identity : tuple
         One scalar per part; combining with it changes nothing.
-    dtypes
-        One NumPy dtype per part.
-    exact
+    dtypes : tuple of numpy.dtype
+        One per part.
+    exact : bool
         ``combine`` rounds nothing for these types, so that ``invert`` may be used freely.
+
+    Notes
+    -----
+    Runtime complexity: ``lift``, ``combine`` and ``lower`` take O(n) for n rows or partials, in array steps; ``fold``
+    takes O(n) combines, ``scan`` O(n log n) unless a subclass has a better way.
+
+    Examples
+    --------
+    The sums of rows 0 and 1, and of row 2:
+
+    >>> from slicewise.aggregates import sum
+    >>> monoid = sum("v").bind(pa.int64())
+    >>> partials = monoid.lift_fold([Column.of([1, 2, 40])], np.array([7, 8, 9]), np.array([0, 2]))
+    >>> monoid.lower(partials).to_pylist()
+    [3, 40]
     """
 
     #: How the names of columns begin that hold what user code made of rows; no column of the user's begins like this.
@@ -304,7 +352,7 @@ class Monoid(ABC):
         return (None,) * len(self.dtypes)
 
     def widened(self, parts: Parts, types: Mapping[str, pa.DataType]) -> Parts:
-        """Partials of columns that were of these types, none of them wider than it is now."""
+        """Partials from when the columns had these types, none wider than now, as partials of the present types."""
         out = []
         for part, column in zip(parts, self.scaled_by(), strict=True):
             if column is not None and pa.types.is_decimal(self.types[column]):
@@ -314,10 +362,10 @@ class Monoid(ABC):
         return tuple(out)
 
     def set_time_type(self, type_: pa.DataType, unit: str = "microseconds") -> None:  # noqa: B027
-        """Say of which type event times are, for results that report them, and what they count; int64 otherwise."""
+        """Set the type and the unit of event times, for results that report them; int64 by default."""
 
     def break_ties_by_value(self) -> None:  # noqa: B027
-        """Pick among rows of equal time by their values, where the order in which they arrived is not known.
+        """Pick among rows of equal time by their values, where their order of arrival is not known.
 
         ``combine`` must then be commutative. For aggregates that are ``timed``.
         """
@@ -338,7 +386,7 @@ class ObjectMonoid(Monoid):
         self.result = aggregate.result_type(*types) or pa.null()
         self.identity = (aggregate.identity,)
         self.dtypes = (np.dtype(object),)
-        # User code on Python values is taken at its word: what it inverts, it inverts exactly.
+        # We trust user code on Python values: what it inverts, it inverts exactly.
         self.exact = aggregate.invertible
         self._combine = np.frompyfunc(aggregate.combine, 2, 1)
 
@@ -359,7 +407,7 @@ class ObjectMonoid(Monoid):
     def combine(self, a: Parts, b: Parts) -> Parts:
         if not len(a[0]):
             return (np.empty(0, object),)
-        with np.errstate(all="ignore"):  # NumPy looks for what floats inside the objects have left behind
+        with np.errstate(all="ignore"):  # NumPy would warn of floating point errors inside the objects
             return (self._combine(a[0], b[0]),)
 
     def invert(self, a: Parts, b: Parts) -> Parts:
@@ -380,6 +428,10 @@ def column_of_objects(values: list[Any], type_: pa.DataType) -> Column:
     _fill(out, values)
     valid = np.array([v is not None for v in values], bool)
     return Column(out, type_, None if valid.all() else valid)
+
+
+def _is_built_in(cls: type) -> bool:
+    return cls.__module__.startswith("slicewise.")
 
 
 def _fill(out: np.ndarray, values: Sequence[Any]) -> None:

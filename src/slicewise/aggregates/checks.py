@@ -44,7 +44,7 @@ def check_column(name: str, parameter: str, column: Any) -> tuple[str, ...]:
 
 
 def need_types(aggregate: Aggregate, types: tuple[pa.DataType, ...], n: int) -> None:
-    """An aggregate is bound to as many types as it takes columns."""
+    """Refuse to bind an aggregate of ``n`` columns to another number of types."""
     if len(types) != n:
         raise AggregateError(
             f"`{aggregate.name}` works on {n} column{'' if n == 1 else 's'}; got {len(types)} types: "
@@ -58,7 +58,7 @@ def _subject(aggregate: Aggregate, position: int) -> str:
 
 
 def need_numbers(aggregate: Aggregate, type_: pa.DataType, *, durations: bool = False) -> None:
-    """Integers, floats or decimals; nothing that is only held as a number, such as a boolean or a date."""
+    """Refuse types other than integers, floats and decimals, also those held as numbers, such as booleans and dates."""
     t = pa.types
     if t.is_integer(type_) or t.is_floating(type_) or t.is_decimal(type_) or (durations and t.is_duration(type_)):
         return
@@ -85,7 +85,7 @@ def is_orderable(type_: pa.DataType) -> bool:
 
 
 def need_orderable(aggregate: Aggregate, type_: pa.DataType, position: int = 0) -> None:
-    """Values that can be compared."""
+    """Refuse types whose values have no order."""
     if not is_orderable(type_):
         raise AggregateError(
             f"{_subject(aggregate, position)} needs values that can be ordered; got {type_}: "
@@ -112,7 +112,7 @@ def present(counts: np.ndarray) -> np.ndarray | None:
 
 
 def segment_lengths(starts: np.ndarray, n: int) -> np.ndarray:
-    """How long each segment is; the last one ends at ``n``.
+    """The length of each segment; the last one ends at ``n``.
 
     >>> segment_lengths(np.array([0, 3, 4]), 6)
     array([3, 1, 2])
@@ -125,7 +125,7 @@ def segment_lengths(starts: np.ndarray, n: int) -> np.ndarray:
 
 
 def from_first(starts: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The same segments, but with nothing before the first: ``(starts, *arrays)``."""
+    """The same segments without what is before the first: ``(starts, *arrays)``."""
     if not len(starts) or starts[0] == 0:
         return (starts, *arrays)
     return (starts - starts[0], *(a[starts[0] :] for a in arrays))

@@ -34,7 +34,7 @@ def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     array([9223372036854775808, 2], dtype=object)
     """
     if a.dtype != object and b.dtype != object:
-        c = a + b
+        c: np.ndarray = a + b
         if ((a ^ c) & (b ^ c)).min(initial=0) >= 0:  # wrapped iff the sum's sign differs from both operands'
             return c
     return shrink(a.astype(object) + b.astype(object))
@@ -47,7 +47,7 @@ def subtract(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     array([5])
     """
     if a.dtype != object and b.dtype != object:
-        c = a - b
+        c: np.ndarray = a - b
         if ((a ^ b) & (a ^ c)).min(initial=0) >= 0:
             return c
     return shrink(a.astype(object) - b.astype(object))
@@ -101,4 +101,5 @@ def joined(high: np.ndarray, low: np.ndarray) -> np.ndarray:
     high, low = high + (low >> 32), low & 0xFFFFFFFF
     if high.min(initial=0) >= -(2**31) and high.max(initial=0) < 2**31:
         return (high << 32) | low
-    return high.astype(object) * 2**32 + low.astype(object)
+    whole: np.ndarray = high.astype(object) * 2**32 + low.astype(object)
+    return whole

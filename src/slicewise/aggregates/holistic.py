@@ -1,4 +1,4 @@
-"""Holistic aggregates: partials that hold all their rows. Lists, sets, text; percentiles are next door."""
+"""Holistic aggregates, whose partials hold all their rows: lists, sets, text. Percentiles are in ``percentiles``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["CollectList", "CollectSet", "Concat"]
 
 
 class _Gathering(OneColumn):
-    """An aggregate whose partial of many rows is made at once, not by combining them one by one."""
+    """An aggregate that makes the partial of several rows at once, not by combining them one by one."""
 
     def of_values(self, values: Iterable[Any]) -> Any:
         """The partial of rows with these values, none of them null."""
@@ -68,6 +68,15 @@ class GatheringMonoid(ObjectMonoid):
 class CollectList(_Gathering):
     """The values that are not null as a list, in event-time order; an empty list when there are none.
 
+    Parameters
+    ----------
+    column : str, optional
+        A column of any type. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+
+    Notes
+    -----
+    Partials grow with the rows of a slice. Runtime complexity: O(n) for a window of n values, in time and memory.
+
     Examples
     --------
     >>> values = CollectList()
@@ -103,6 +112,15 @@ class CollectSet(_Gathering):
     """The distinct values that are not null, as a list; an empty list when there are none.
 
     Spark leaves the order open; here it is ascending, with NaN last, so that the same rows always give the same list.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of any type. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+
+    Notes
+    -----
+    Partials grow with the distinct values of a slice. Runtime complexity: O(n log n) for a window of n values.
 
     Examples
     --------
@@ -146,10 +164,14 @@ class Concat(_Gathering):
 
     Parameters
     ----------
-    column
-        A string column.
-    separator
-        What goes between two values.
+    column : str, optional
+        A string column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+    separator : str
+        The text between two values.
+
+    Notes
+    -----
+    Partials grow with the text of a slice. Runtime complexity: O(n) for a window of n characters, in time and memory.
 
     Examples
     --------

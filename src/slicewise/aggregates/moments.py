@@ -37,6 +37,11 @@ class Product(OneColumn):
 
     Not invertible: a zero cannot be divided out again.
 
+    Parameters
+    ----------
+    column : str, optional
+        A numeric column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+
     Examples
     --------
     >>> product = Product()
@@ -68,7 +73,7 @@ class Product(OneColumn):
 
 
 class ProductMonoid(Monoid):
-    """Two parts: the product, and how many values it is of."""
+    """Two parts: the product, and the number of its values."""
 
     result = pa.float64()
     identity = (1.0, 0)
@@ -100,8 +105,13 @@ class ProductMonoid(Monoid):
 class GeometricMean(OneColumn):
     """The n-th root of the product of n values, as a double: ``exp(avg(ln(v)))``; null when there are none.
 
-    A zero among the values gives 0.0 and a negative number NaN. Both are counted apart from the sum of logarithms,
-    which they would make infinite for good, so that they can be taken out again.
+    A zero among the values gives 0.0, and a negative number NaN. Both are counted apart from the sum of logarithms, so
+    that they can be taken out again: in the sum they would leave an infinity for good.
+
+    Parameters
+    ----------
+    column : str, optional
+        A numeric column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -151,7 +161,7 @@ class GeometricMean(OneColumn):
 
 
 class GeometricMeanMonoid(Monoid):
-    """Four parts: the sum of logarithms, and how many values, zeros and negative numbers there are."""
+    """Four parts: the sum of logarithms, and the numbers of values, of zeros and of negative values."""
 
     result = pa.float64()
     identity = (0.0, 0, 0, 0)
@@ -200,7 +210,7 @@ class _Moments(OneColumn):
 
     def lift(self, *values: Any) -> tuple[int, float, float]:
         value = float(values[0])
-        # 0.0, but NaN for an infinity: its deviation from itself is not a number, and Spark says so.
+        # 0.0, but NaN for an infinity: its deviation from itself is not a number, and Spark answers the same.
         return 1, value, value - value
 
     def combine(self, a: tuple[int, float, float], b: tuple[int, float, float]) -> tuple[int, float, float]:
@@ -240,6 +250,11 @@ class _Moments(OneColumn):
 class Variance(_Moments):
     """The sample variance, as a double; null for fewer than two values.
 
+    Parameters
+    ----------
+    column : str, optional
+        A numeric column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+
     Examples
     --------
     >>> variance = Variance()
@@ -252,6 +267,11 @@ class Variance(_Moments):
 
 class VarPop(_Moments):
     """The population variance, as a double; 0.0 for one value, null for none.
+
+    Parameters
+    ----------
+    column : str, optional
+        A numeric column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -267,11 +287,18 @@ class VarPop(_Moments):
 class StdDev(_Moments):
     """The sample standard deviation, as a double; null for fewer than two values.
 
+    Parameters
+    ----------
+    column : str, optional
+        A numeric column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+
     Examples
     --------
     >>> deviation = StdDev()
     >>> deviation.lower(deviation.lift(2)) is None
     True
+    >>> round(deviation.lower(deviation.combine(deviation.lift(2), deviation.lift(6))), 9)
+    2.828427125
     """
 
     name = "stddev"
@@ -280,6 +307,11 @@ class StdDev(_Moments):
 
 class StdDevPop(_Moments):
     """The population standard deviation, as a double; 0.0 for one value, null for none.
+
+    Parameters
+    ----------
+    column : str, optional
+        A numeric column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -294,7 +326,7 @@ class StdDevPop(_Moments):
 
 
 class MomentsMonoid(Monoid):
-    """Three parts: how many values, their mean, and the sum of their squared deviations from it."""
+    """Three parts: the number of values, their mean, and the sum of their squared deviations from it."""
 
     aggregate: _Moments
     result = pa.float64()
@@ -352,7 +384,7 @@ class MomentsMonoid(Monoid):
                 ones = np.ones(len(means), np.int64)
                 return fold_pairwise(self.combine, (ones * n, means, (means - means) + squares), starts)
             deviations = means - np.repeat(mean, segment_lengths(starts, len(means)))
-            # What the rounding of the mean left over; exactly 0 in exact arithmetic.
+            # The rounding error of the mean; exactly 0 in exact arithmetic.
             error = np.add.reduceat(n * deviations, starts)
             spread = np.add.reduceat(squares + n * deviations * deviations, starts)
             return total, mean + error / divisor, np.maximum(spread - error * error / divisor, 0.0)

@@ -1,6 +1,6 @@
-"""Order aggregates: the extremes of a column, how often they occur and how far apart they are.
+"""Order aggregates: the extremes of a column, their counts and the distance between them.
 
-Spark's order of floating point: NaN is larger than any number and equal to itself, -0.0 equals 0.0.
+Floating point numbers are in Spark's order: NaN is larger than any number and equal to itself, -0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -60,7 +60,13 @@ class _Extreme(OneColumn):
 
 
 class Max(_Extreme):
-    """The largest value that is not null, in the column's own type; null when there are none.
+    """The largest value that is not null, in the column's type; null when there are none.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers, text, bytes, dates or times. Without one, the aggregate runs over single values
+        (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -72,6 +78,7 @@ class Max(_Extreme):
     """
 
     name = "max"
+    selective = True
 
     def combine(self, a: Any, b: Any) -> Any:
         if a is None or b is None:
@@ -88,9 +95,15 @@ class Max(_Extreme):
 
 
 class Min(_Extreme):
-    """The smallest value that is not null, in the column's own type; null when there are none.
+    """The smallest value that is not null, in the column's type; null when there are none.
 
     NaN is the answer only where every value is NaN.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers, text, bytes, dates or times. Without one, the aggregate runs over single values
+        (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -100,6 +113,7 @@ class Min(_Extreme):
     """
 
     name = "min"
+    selective = True
 
     def combine(self, a: Any, b: Any) -> Any:
         if a is None or b is None:
@@ -171,8 +185,13 @@ class _ObjectExtreme(ObjectMonoid):
 class Range(OneColumn):
     """The largest value minus the smallest; null when there are none.
 
-    Integers give a 64-bit integer (a difference that does not fit raises), floats stay what they are, decimals gain a
-    digit as Spark's ``max(v) - min(v)``; the range of dates and timestamps is a duration.
+    Integers give a 64-bit integer (a difference that does not fit raises), floats keep their type, decimals gain a
+    digit as in Spark's ``max(v) - min(v)``; the range of dates and timestamps is a duration.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers, dates or times. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -319,7 +338,13 @@ class _ExtremeCount(OneColumn):
 
 
 class MaxCount(_ExtremeCount):
-    """How many rows hold the largest value; null when there is none.
+    """The number of rows with the largest value; null when there are no values.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers, text, bytes, dates or times. Without one, the aggregate runs over single values
+        (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -335,7 +360,13 @@ class MaxCount(_ExtremeCount):
 
 
 class MinCount(_ExtremeCount):
-    """How many rows hold the smallest value; null when there is none.
+    """The number of rows with the smallest value; null when there are no values.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers, text, bytes, dates or times. Without one, the aggregate runs over single values
+        (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -351,7 +382,7 @@ class MinCount(_ExtremeCount):
 
 
 class ExtremeCountMonoid(Monoid):
-    """Two parts: the extreme, and how many rows hold it; no rows, no extreme."""
+    """Two parts: the extreme, and the number of rows that hold it; where it is 0, there is no extreme."""
 
     result = pa.int64()
     exact = True
@@ -381,5 +412,5 @@ class ExtremeCountMonoid(Monoid):
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    equal = a == b
+    equal: np.ndarray = a == b
     return equal | (np.isnan(a) & np.isnan(b)) if a.dtype == np.float64 else equal

@@ -21,7 +21,8 @@ __all__ = ["order_keys", "sort_keys"]
 def order_keys(values: np.ndarray, some: np.ndarray, type_: pa.DataType | None = None) -> np.ndarray:
     """Integers in Spark's order of the values, equal where those are; of use within one call only.
 
-    Where there is not ``some`` value, the integer means nothing. ``type_`` is needed for nested values only.
+    The integer has no meaning where ``some`` is False, since there is no value. ``type_`` is needed for nested values
+    only.
 
     >>> order_keys(np.array(["b", "a", None, "b"], object), np.array([True, True, False, True]))
     array([1, 0, 0, 1])

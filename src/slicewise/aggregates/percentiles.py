@@ -1,7 +1,7 @@
 """Percentiles: median and percentile, by merging sorted runs.
 
-A partial is a *run*: the distinct values in order, each with how often it occurs, so that a slice of a sensor that
-repeats itself is small, and merging slices never sorts rows again.
+A partial is a *run*: the distinct values in order, each with its count, so that a slice of a sensor that repeats itself
+is small, and merging slices never sorts rows again.
 """
 
 from __future__ import annotations
@@ -37,10 +37,15 @@ class Percentile(OneColumn):
 
     Parameters
     ----------
-    column
-        A numeric column.
-    q
-        Between 0 and 1, or a list of such shares for a list of results.
+    column : str, optional
+        A numeric column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+    q : float or sequence of float
+        A share between 0 and 1, or a list of shares for a list of results.
+
+    Notes
+    -----
+    Partials hold the distinct values and their counts, so they grow with the number of distinct values d in a slice.
+    Runtime complexity: O(d log d) to make one, O(d) to merge two.
 
     Examples
     --------
@@ -58,7 +63,7 @@ class Percentile(OneColumn):
 
     def __init__(self, column: str | None = None, q: float | Sequence[float] = _REQUIRED) -> None:
         super().__init__(column)
-        self._many = isinstance(q, (list, tuple, np.ndarray))
+        self._gives_list = isinstance(q, (list, tuple, np.ndarray))
         shares: list[Any] = list(q) if isinstance(q, (list, tuple, np.ndarray)) else [q]
         if not shares or not all(_is_share(x) for x in shares):
             got = "nothing" if q is _REQUIRED else repr(q)
@@ -69,10 +74,10 @@ class Percentile(OneColumn):
         self.q = tuple(float(x) for x in shares)
 
     def parameters(self) -> tuple[Any, ...]:
-        return (list(self.q) if self._many else self.q[0],)
+        return (list(self.q) if self._gives_list else self.q[0],)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.columns, self.q, self._many))
+        return hash((type(self), self.columns, self.q, self._gives_list))
 
     def lift(self, *values: Any) -> Run:
         return ((values[0], 1),)
@@ -91,10 +96,10 @@ class Percentile(OneColumn):
             return None
         rows = [float(value) for value, count in partial for _ in range(count)]
         results = [_interpolate(rows, q) for q in self.q]
-        return results if self._many else results[0]
+        return results if self._gives_list else results[0]
 
     def result_type(self, *types: pa.DataType) -> pa.DataType:
-        return pa.list_(pa.float64()) if self._many else pa.float64()
+        return pa.list_(pa.float64()) if self._gives_list else pa.float64()
 
     def bind(self, *types: pa.DataType) -> Monoid:
         need_types(self, types, 1)
@@ -104,6 +109,16 @@ class Percentile(OneColumn):
 
 class Median(Percentile):
     """The middle value, or the mean of the two in the middle; a double, null when there are no values.
+
+    Parameters
+    ----------
+    column : str, optional
+        A numeric column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+
+    Notes
+    -----
+    Partials hold the distinct values and their counts, so they grow with the number of distinct values d in a slice.
+    Runtime complexity: O(d log d) to make one, O(d) to merge two.
 
     Examples
     --------
@@ -122,7 +137,7 @@ class Median(Percentile):
 
 
 def _is_share(x: Any) -> bool:
-    return isinstance(x, numbers.Real) and not isinstance(x, bool) and 0.0 <= float(x) <= 1.0
+    return not isinstance(x, bool) and isinstance(x, numbers.Real) and 0.0 <= float(x) <= 1.0
 
 
 def _interpolate(rows: list[float], q: float) -> float:
@@ -130,15 +145,15 @@ def _interpolate(rows: list[float], q: float) -> float:
     lower, higher = math.floor(position), math.ceil(position)
     if rows[lower] == rows[higher] or lower == higher:
         return rows[lower]
-    # In this form, as Spark has it: the other one rounds otherwise, and gives a number where infinities meet.
+    # In this form, as Spark has it: the other one rounds differently, and gives a number where infinities meet.
     return rows[lower] + (position - lower) * (rows[higher] - rows[lower])
 
 
 class RunsMonoid(Monoid):
-    """Two parts, both of arrays: the distinct values in order, and how often each occurs.
+    """Two parts, both of arrays: the distinct values in order, and the count of each.
 
-    Integers stay integers until the answer, so that large ones are told apart; decimals become doubles, which Spark's
-    percentile makes of all numbers in the end.
+    Integers stay integers until the answer, so that large ones stay distinct; decimals become doubles, as all numbers
+    do in Spark's percentile.
     """
 
     aggregate: Percentile
@@ -190,7 +205,7 @@ class RunsMonoid(Monoid):
         runs, counts = parts
         ends = np.cumsum(_lengths(runs))
         values = np.concatenate([self.identity[0], *runs])
-        # How many rows there are up to and including each run, over all partials; a 0 before the first.
+        # The number of rows up to and including each run, over all partials; a 0 before the first.
         rows = np.concatenate([[0], np.cumsum(np.concatenate([self.identity[1], *counts]))])
         before = rows[np.concatenate([[0], ends[:-1]])] if len(ends) else ends
         total = rows[ends] - before
@@ -198,7 +213,7 @@ class RunsMonoid(Monoid):
         results = np.zeros((len(self.aggregate.q), len(runs)))
         for row, q in zip(results, self.aggregate.q, strict=True):
             row[some] = _at(values, rows[1:], before[some], (total[some] - 1) * q)
-        if not self.aggregate._many:
+        if not self.aggregate._gives_list:
             return Column(results[0], self.result, None if some.all() else some)
         lists = [r if ok else None for r, ok in zip(results.T.tolist(), some.tolist(), strict=True)]
         return column_of_objects(lists, self.result)
@@ -213,7 +228,8 @@ def _at(values: np.ndarray, rows: np.ndarray, before: np.ndarray, position: np.n
     )
     with np.errstate(invalid="ignore", over="ignore"):
         between = low + (position - below) * (high - low)
-    return np.where((low == high) | (below == above), low, between)
+    answers: np.ndarray = np.where((low == high) | (below == above), low, between)
+    return answers
 
 
 def _lengths(runs: np.ndarray) -> np.ndarray:

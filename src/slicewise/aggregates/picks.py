@@ -59,6 +59,11 @@ class _ByPosition(OneColumn):
 class First(_ByPosition):
     """The value of the first row in event-time order, also when it is null.
 
+    Parameters
+    ----------
+    column : str, optional
+        A column of any type. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+
     Examples
     --------
     >>> first = First()
@@ -67,6 +72,7 @@ class First(_ByPosition):
     """
 
     name = "first"
+    selective = True
 
     def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
         return a or b
@@ -74,6 +80,11 @@ class First(_ByPosition):
 
 class Last(_ByPosition):
     """The value of the last row in event-time order, also when it is null.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of any type. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
 
     Examples
     --------
@@ -83,12 +94,14 @@ class Last(_ByPosition):
     """
 
     name = "last"
+    selective = True
 
     def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
         return b or a
 
 
 class _By(Aggregate):
+    selective = True
     timed = True
     kind = "algebraic"
     # A null `by` leaves the row out, a null value does not: `lift` sees to that itself.
@@ -132,6 +145,14 @@ class MaxBy(_By):
     Rows whose ``by`` is null are left out; the value may be of any type, and null. Spark's ``max_by`` leaves open which
     row wins a tie.
 
+    Parameters
+    ----------
+    value : str, optional
+        The column of the answer, of any type. Without columns, the aggregate runs over single values
+        (:mod:`slicewise.swag`).
+    by : str, optional
+        The column that is compared: numbers, text, bytes, dates or times.
+
     Examples
     --------
     >>> winner = MaxBy()
@@ -147,6 +168,17 @@ class MaxBy(_By):
 
 class MinBy(_By):
     """The value of the row where ``by`` is smallest (ArgMin), the first of them in event-time order on ties.
+
+    Rows whose ``by`` is null are left out; the value may be of any type, and null. Spark's ``min_by`` leaves open which
+    row wins a tie.
+
+    Parameters
+    ----------
+    value : str, optional
+        The column of the answer, of any type. Without columns, the aggregate runs over single values
+        (:mod:`slicewise.swag`).
+    by : str, optional
+        The column that is compared: numbers, text, bytes, dates or times.
 
     Examples
     --------
@@ -165,7 +197,7 @@ class PickMonoid(Monoid):
     """Partials are rows: combining keeps one of two, folding keeps one of a segment."""
 
     exact = True
-    #: Where the value of a partial stands among its parts, followed by whether it is not null; None if there is none.
+    #: The number of the part that holds a partial's value, the next one being whether it is not null; None without one.
     value: int | None = None
     _by_value = False
 
@@ -191,7 +223,8 @@ class PickMonoid(Monoid):
         outer = (
             np.append(segment[1:] != segment[:-1], True) if last else np.insert(segment[1:] != segment[:-1], 0, True)
         )
-        return hits[outer]
+        outermost: np.ndarray = hits[outer]
+        return outermost
 
     @property
     def value_type(self) -> pa.DataType:
@@ -252,7 +285,7 @@ class PositionMonoid(PickMonoid):
         if self._last:
             ends = starts + segment_lengths(starts, len(times)) - 1
             latest = np.maximum.reduceat(times, starts)
-            # Rows mostly come in order: then the last one is picked, and nobody has to look for it.
+            # Rows mostly come in order: then the last one is picked, without a search.
             return ends if (latest == times[ends]).all() else _find(times, latest, starts, last=True)
         earliest = np.minimum.reduceat(times, starts)
         return starts if (earliest == times[starts]).all() else _find(times, earliest, starts, last=False)
@@ -276,7 +309,7 @@ class PositionMonoid(PickMonoid):
 
 
 class PeakMonoid(PickMonoid):
-    """Three parts and two more per payload: ``by``, event time, whether there is a row; value, whether it is not null.
+    """Three parts, ``by``, event time, whether there is a row; and two per payload, value, whether it is not null.
 
     ``by`` is the last of the columns.
     """
@@ -317,7 +350,7 @@ class PeakMonoid(PickMonoid):
         n = len(a[0])
         keys = order_keys(np.concatenate([a[0], b[0]]), np.concatenate([a[2], b[2]]))
         x, y = (keys[:n], keys[n:]) if self._largest else (keys[n:], keys[:n])
-        replaced = b[2] & (~a[2] | (y > x) | ((y == x) & (b[1] < a[1])))
+        replaced: np.ndarray = b[2] & (~a[2] | (y > x) | ((y == x) & (b[1] < a[1])))
         tied = np.flatnonzero(a[2] & b[2] & (y == x) & (b[1] == a[1])) if self._by_value else NO_ROWS
         if len(tied):
             replaced[tied] = self._smaller(a, b, tied)
@@ -331,17 +364,18 @@ class PeakMonoid(PickMonoid):
         keys = np.where(some, order_keys(by, some), worst)
         hits = some & (keys == np.repeat(ufunc.reduceat(keys, starts), lengths))
         earliest = np.minimum.reduceat(np.where(hits, times, INT64_MAX), starts)
-        found = np.flatnonzero(hits & (times == np.repeat(earliest, lengths)))
-        if self._by_value and len(found):
-            found = self._outermost(tuple(p[offset:] for p in parts), found, starts)
-        return _first_hits(found, starts, lengths) + offset
+        peaks = np.flatnonzero(hits & (times == np.repeat(earliest, lengths)))
+        if self._by_value and len(peaks):
+            peaks = self._outermost(tuple(p[offset:] for p in parts), peaks, starts)
+        index: np.ndarray = _first_hits(peaks, starts, lengths) + offset
+        return index
 
     def lower(self, parts: Parts) -> Column:
         return Column(parts[3], self.result, None if parts[4].all() else parts[4])
 
 
 def filler(type_: pa.DataType) -> Any:
-    """What stands in a column where there is nothing."""
+    """The filler of a column, which stands where there is no value."""
     dtype = physical_dtype(type_)
     return None if dtype.hasobject else dtype.type(0).item()
 
@@ -351,14 +385,14 @@ def _find(times: np.ndarray, wanted: np.ndarray, starts: np.ndarray, *, last: bo
     starts, times = from_first(starts, times)
     lengths = segment_lengths(starts, len(times))
     hits = np.flatnonzero(times == np.repeat(wanted, lengths))
-    if last:
-        return hits[np.searchsorted(hits, starts + lengths) - 1] + offset
-    return hits[np.searchsorted(hits, starts)] + offset
+    place = np.searchsorted(hits, starts + lengths) - 1 if last else np.searchsorted(hits, starts)
+    index: np.ndarray = hits[place] + offset
+    return index
 
 
 def _first_hits(hits: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     # A segment without a hit has no row to pick: its first partial is as empty as the others.
     if not len(hits):
         return starts
-    found = hits[np.minimum(np.searchsorted(hits, starts), len(hits) - 1)]
-    return np.where((found >= starts) & (found < starts + lengths), found, starts)
+    nearest = hits[np.minimum(np.searchsorted(hits, starts), len(hits) - 1)]
+    return np.where((nearest >= starts) & (nearest < starts + lengths), nearest, starts)

@@ -1,4 +1,4 @@
-"""User-defined aggregates: functions of the user's own, made into an aggregate that is used like the built-in ones.
+"""User-defined aggregates: the user's functions, made into an aggregate that is used like the built-in ones.
 
 Two families. By default the functions take one value at a time and partials are Python values. With ``columnar=True``
 they take whole NumPy arrays, which is as fast as the built-in aggregates.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,16 @@ __all__ = ["UserAggregate", "UserAggregateFactory", "aggregate", "parse_type"]
 
 _MISSING: Any = object()
 _KINDS = ("distributive", "algebraic", "holistic")
+
+
+class _Functions(TypedDict):
+    lift: Callable[..., Any] | None
+    combine: Callable[[Any, Any], Any]
+    lower: Callable[[Any], Any] | None
+    invert: Callable[[Any, Any], Any] | None
+
+
+_FunctionName = Literal["lift", "combine", "lower", "invert"]
 
 
 def aggregate(
@@ -41,27 +51,27 @@ def aggregate(
 
     Parameters
     ----------
-    lift
+    lift : callable, optional
         ``lift(value, ...)`` gives the partial of one row, from the columns in order; by default the value itself.
-    combine
+    combine : callable
         ``combine(a, b)`` gives the partial of two neighbouring runs of rows, ``a`` before ``b``.
-    lower
+    lower : callable, optional
         ``lower(partial)`` gives the result; by default the partial itself.
-    identity
+    identity : object
         The partial of no rows: ``combine(identity, a) == a == combine(a, identity)``.
-    invert
+    invert : callable, optional
         ``invert(a, b)`` takes ``b`` out of ``a`` again, where that is possible: ``invert(combine(a, b), b) == a``.
-    commutative
+    commutative : bool
         Whether ``combine(a, b) == combine(b, a)``; late rows are cheaper then.
-    columnar
+    columnar : bool
         The functions take NumPy arrays, one element per row or partial. If ``lift`` gives a tuple of arrays, the others
         take and give tuples, and ``identity`` is a tuple of as many scalars.
-    result
+    result : pyarrow.DataType or str, optional
         The type of the result, as an Arrow type or by its Spark name (``"double"``, ``"bigint"``, ``"string"``,
-        ``"decimal(10,2)"``, ``"array<double>"``); by default it is found from the results.
-    name
-        What to call it in plans and errors.
-    kind
+        ``"decimal(10,2)"``, ``"array<double>"``); by default it is inferred from the results.
+    name : str, optional
+        The name in plans and messages; by default that of ``combine``.
+    kind : str, optional
         ``"distributive"``, ``"algebraic"`` or ``"holistic"``; by default algebraic if columnar and holistic if not.
 
     Returns
@@ -72,6 +82,9 @@ def aggregate(
     Notes
     -----
     Rows with a null in any of the columns are left out before ``lift`` sees them.
+
+    Runtime complexity: about one ``lift`` and one ``combine`` per row, and a few per window; with ``columnar=True`` a
+    few calls per batch, each over whole arrays.
 
     Examples
     --------
@@ -91,7 +104,7 @@ def aggregate(
     >>> monoid.lower(monoid.lift_fold([Column.of([3.0, 4.0, 5.0])], np.arange(3), np.array([0, 2]))).values
     array([3.53553391, 5.        ])
     """
-    functions = {"lift": lift, "combine": combine, "lower": lower, "invert": invert}
+    functions = _Functions(lift=lift, combine=combine, lower=lower, invert=invert)
     for parameter, function in functions.items():
         if function is _MISSING:
             raise AggregateError("`combine` is missing; give a function combine(a, b) -> the partial of both")
@@ -125,15 +138,16 @@ def aggregate(
 
 
 class UserAggregateFactory:
-    """What :func:`aggregate` returns: call it with columns for an aggregate of them."""
+    """The user's aggregate before it has columns: call it with columns, as you would ``sw.sum("v")``."""
 
     def __init__(self, **parts: Any) -> None:
         self._parts = parts
 
     @property
     def name(self) -> str:
-        """What the aggregate is called."""
-        return self._parts["name"]
+        """The name of the aggregate."""
+        name: str = self._parts["name"]
+        return name
 
     def __call__(self, *columns: str) -> UserAggregate:
         for column in columns:
@@ -154,7 +168,7 @@ class UserAggregate(Aggregate):
         columns: Sequence[str],
         *,
         name: str,
-        functions: dict[str, Callable[..., Any] | None],
+        functions: _Functions,
         identity: Any,
         commutative: bool,
         columnar: bool,
@@ -162,7 +176,7 @@ class UserAggregate(Aggregate):
         kind: str,
     ) -> None:
         super().__init__(*columns)
-        self.name = name  # type: ignore[misc]
+        self.name = name
         self.functions = functions
         self.identity = identity
         self.commutative = commutative
@@ -171,29 +185,27 @@ class UserAggregate(Aggregate):
         self.result = result
         self.kind = kind
 
-    def _call(self, function: str, *arguments: Any) -> Any:
-        """A columnar function on single partials: arrays of one element."""
-        as_arrays = [tuple(map(_one, x)) if isinstance(x, tuple) else _one(x) for x in arguments]
-        out = self.functions[function](*as_arrays)  # type: ignore[misc]
-        return tuple(_item(x) for x in out) if isinstance(out, tuple) else _item(out)
-
     def lift(self, *values: Any) -> Any:
-        if self.functions["lift"] is None:
+        function = self.functions["lift"]
+        if function is None:
             return super().lift(*values)
-        return self._call("lift", *values) if self.columnar else self.functions["lift"](*values)
+        return _call(function, *values) if self.columnar else function(*values)
 
     def combine(self, a: Any, b: Any) -> Any:
-        return self._call("combine", a, b) if self.columnar else self.functions["combine"](a, b)  # type: ignore[misc]
+        function = self.functions["combine"]
+        return _call(function, a, b) if self.columnar else function(a, b)
 
     def lower(self, partial: Any) -> Any:
-        if self.functions["lower"] is None:
+        function = self.functions["lower"]
+        if function is None:
             return partial
-        return self._call("lower", partial) if self.columnar else self.functions["lower"](partial)
+        return _call(function, partial) if self.columnar else function(partial)
 
     def invert(self, a: Any, b: Any) -> Any:
-        if self.functions["invert"] is None:
+        function = self.functions["invert"]
+        if function is None:
             return super().invert(a, b)
-        return self._call("invert", a, b) if self.columnar else self.functions["invert"](a, b)
+        return _call(function, a, b) if self.columnar else function(a, b)
 
     def result_type(self, *types: pa.DataType) -> pa.DataType | None:
         return self.result
@@ -232,7 +244,7 @@ class ColumnarMonoid(Monoid):
                     f"`{aggregate.name}` is columnar and cannot take {type_}; cast the column to double, or write the "
                     "aggregate for single values (columnar=False)"
                 )
-        # User code on floats rounds; it is taken at its word on everything else.
+        # User code on floats rounds; on everything else we trust its inverse to be exact.
         identity = aggregate.identity
         self._single = not isinstance(identity, tuple)
         self.identity = (identity,) if self._single else identity
@@ -245,7 +257,7 @@ class ColumnarMonoid(Monoid):
         if aggregate.result is None:
             self.result = self.lower(empty).type
 
-    def _run(self, function: str, *arguments: Any) -> Any:
+    def _run(self, function: _FunctionName, *arguments: Any) -> Any:
         call = self.aggregate.functions[function]
         if call is None:
             return arguments[0]
@@ -312,19 +324,19 @@ class ColumnarMonoid(Monoid):
         return Column.of(out, self.aggregate.result)
 
 
-def parse_type(said: pa.DataType | str) -> pa.DataType:
+def parse_type(type_name: pa.DataType | str) -> pa.DataType:
     """An Arrow type from itself or from its name in Spark.
 
     >>> parse_type("double"), parse_type("array<decimal(10, 2)>")
     (DataType(double), ListType(list<item: decimal128(10, 2)>))
     """
-    if isinstance(said, pa.DataType):
-        return said
-    if not isinstance(said, str):
+    if isinstance(type_name, pa.DataType):
+        return type_name
+    if not isinstance(type_name, str):
         raise AggregateError(
-            f"`result` must be an Arrow type or the name of a Spark type; got {said!r}: 'double' is one"
+            f"`result` must be an Arrow type or the name of a Spark type; got {type_name!r}: 'double' is one"
         )
-    text = said.strip().lower()
+    text = type_name.strip().lower()
     if text in TYPE_NAMES:
         return TYPE_NAMES[text]
     if match := re.fullmatch(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", text):
@@ -333,7 +345,14 @@ def parse_type(said: pa.DataType | str) -> pa.DataType:
             return pa.decimal128(precision, scale)
     if match := re.fullmatch(r"array<(.*)>", text):
         return pa.list_(parse_type(match[1]))
-    raise AggregateError(f"`result` is not a type we know; got {said!r}: {did_you_mean(text, TYPE_NAMES)}")
+    raise AggregateError(f"`result` is not a type we know; got {type_name!r}: {did_you_mean(text, TYPE_NAMES)}")
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A columnar function on single partials: arrays of one element."""
+    as_arrays = [tuple(map(_one, x)) if isinstance(x, tuple) else _one(x) for x in arguments]
+    out = function(*as_arrays)
+    return tuple(_item(x) for x in out) if isinstance(out, tuple) else _item(out)
 
 
 def _one(x: Any) -> np.ndarray:

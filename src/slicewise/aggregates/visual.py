@@ -26,11 +26,17 @@ _POINTS = ("first", "last", "min", "max")
 
 
 class M4(OneColumn):
-    """First, last, smallest and largest value that is not null, each with its event time; null when there are none.
+    """The first, last, smallest and largest value that is not null, each with its event time; null if there are none.
 
     A struct of ``first, last, min, max`` in the column's type and ``first_time, last_time, min_time, max_time``; where
     the extreme occurs several times, its first occurrence counts. Over single values, which have no event time, the
     times are positions.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers, text, bytes, dates or times. Without one, the aggregate runs over single values
+        (:mod:`slicewise.swag`).
 
     Examples
     --------

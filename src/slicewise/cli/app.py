@@ -1,4 +1,4 @@
-"""App: the entry point of the command line, which says what to install where Typer is not."""
+"""App: the entry point of the command line; names the extra to install where Typer is missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command that the command line names."""
+    """Run the command given on the command line."""
     try:
         from slicewise.cli.commands import app
     except ModuleNotFoundError as e:

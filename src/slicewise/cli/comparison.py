@@ -1,11 +1,12 @@
-"""Comparison: sliding windows by Spark's ``window``, by a hand-written query and by slicewise, answers compared.
+"""Comparison: sliding windows by Spark's ``window``, by a hand-written query and by slicewise, with equal answers.
 
-Spark is reached by its objects and by SQL only.
+Uses objects of Spark and SQL, without importing pyspark.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -38,7 +39,7 @@ FROM {{positions}}
 GROUP BY sensor, window(ts, '{LENGTH} seconds', '1 second')
 """
 
-#: A frame has a result for each row that it ends at: windows that end in a second without rows need rows of their own.
+#: A frame gives a result for each row, so windows that end in a second without rows need a row to end at.
 BY_HAND = f"""
 WITH seconds AS (
   SELECT sensor, unix_micros(ts) DIV 1000000 AS second, sum(speed) AS total, count(*) AS n, max(speed) AS peak
@@ -56,10 +57,10 @@ SELECT sensor, timestamp_seconds(second - {LENGTH - 1}) AS start, total, n, peak
 
 
 def run(console: Console, status: Status, spark: Any, rows: int) -> None:
-    """Compute the windows three ways over ``rows`` rows, show how long each took, and compare the answers."""
+    """Compute the windows over ``rows`` rows in three ways, show how long each took, and compare the answers."""
     status.doing(f"making {count(rows)} rows")
     positions = _cached_positions(spark, rows)
-    ways = {
+    ways: dict[str, Callable[[], Any]] = {
         "Spark's window": lambda: spark.sql(BY_WINDOW, positions=positions),
         "groupBy(second), RANGE frame": lambda: spark.sql(BY_HAND, positions=positions),
         "slicewise": lambda: SLIDING.run(positions).select("sensor", "window.start", "total", "n", "peak"),
@@ -82,7 +83,7 @@ def run(console: Console, status: Status, spark: Any, rows: int) -> None:
 
 
 def _cached_positions(spark: Any, rows: int) -> Any:
-    """Speeds in millimetres a second, whole numbers so that answers can be compared to the last digit; in memory."""
+    """Speeds in memory, in millimetres a second: whole numbers, so that answers can be compared to the last digit."""
     positions = spark.range(rows).selectExpr(
         f"timestamp_micros(1718388000000000 + id * {STEP}) AS ts",
         "element_at(array('ball', 'goalkeeper', 'striker', 'referee'), cast(id % 4 AS int) + 1) AS sensor",
@@ -94,7 +95,7 @@ def _cached_positions(spark: Any, rows: int) -> Any:
 
 
 def _same(answers: dict[str, pa.Table]) -> int:
-    """How many windows there are, if every way has the same ones with the same values."""
+    """The number of windows; raises if one of the ways has other windows or values."""
     rows = {name: sorted(zip(*table.to_pydict().values(), strict=True)) for name, table in answers.items()}
     names = list(rows)
     for name in names[1:]:

@@ -1,6 +1,6 @@
-"""Doctor: is everything here that jobs on Spark need? Says what there is, or what is wrong and what mends it.
+"""Doctor: checks that everything jobs on Spark need is installed, and how to fix what is not.
 
-Nothing of Spark is imported or started; packages are looked up, programs are asked for their versions.
+Does not import or start Spark: it looks packages up and asks programs for their versions.
 """
 
 from __future__ import annotations
@@ -25,109 +25,109 @@ _MEMORY_NEEDED = 3 * 2**30
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the doctor's: what was looked at, whether it is fine, what was found, and what mends it."""
+    """The outcome of one check: its name, whether it passed, a detail, and a fix if it failed."""
 
     name: str
     ok: bool
-    said: str
+    detail: str
     fix: str | None = None
 
 
 def examine() -> list[Finding]:
-    """Everything looked at, in order."""
+    """The outcomes of all checks, in order."""
     return [check() for check in CHECKS]
 
 
 def python() -> Finding:
-    found = ".".join(map(str, sys.version_info[:3]))
+    version = ".".join(map(str, sys.version_info[:3]))
     ok = sys.version_info >= (3, 11)
     return Finding(
-        "Python", ok, found if ok else f"{found}; 3.11 or newer is needed", None if ok else "python3.11 -m venv"
+        "Python", ok, version if ok else f"{version}; 3.11 or newer is needed", None if ok else "python3.11 -m venv"
     )
 
 
 def java() -> Finding:
     """Java 17 or newer, with the module that Spark starts it with."""
-    found = find_java()
-    if isinstance(found, Problem):
-        return Finding("Java", False, f"{found.what}; Spark needs {OLDEST_JAVA} or newer", found.fix)
-    modules = ask(found.program, "--list-modules") or ""
+    java = find_java()
+    if isinstance(java, Problem):
+        return Finding("Java", False, f"{java.what}; Spark needs {OLDEST_JAVA} or newer", java.fix)
+    modules = ask(java.program, "--list-modules") or ""
     if modules and "jdk.incubator.vector" not in modules:
-        wrong = f"{found.version} ({found.program}) lacks the module jdk.incubator.vector, which Spark asks for"
+        wrong = f"{java.version} ({java.program}) lacks the module jdk.incubator.vector, which Spark asks for"
         return Finding("Java", False, wrong, INSTALL_JAVA)
-    return Finding("Java", True, f"{found.version} ({found.program})")
+    return Finding("Java", True, f"{java.version} ({java.program})")
 
 
 def workers() -> Finding:
-    """The Python of Spark's workers is the one that runs here, or has what they need."""
+    """The Python of Spark's workers is this one, or has what they need."""
     name = "Python of the workers"
     python = os.environ.get("PYSPARK_PYTHON")
     if not python:
-        # Without the variable Spark would take whatever `python3` is; sessions of slicewise set it.
+        # Without the variable Spark would run whatever `python3` is; sessions of slicewise set it.
         return Finding(name, True, f"{sys.executable} (PYSPARK_PYTHON is not set; slicewise sets it)")
     problem = python_problem(python, streams=True)
     if problem is not None:
         return Finding(name, False, problem.what, problem.fix)
-    return Finding(name, True, f"{python} (PYSPARK_PYTHON), which has all that they need")
+    return Finding(name, True, f"{python} (PYSPARK_PYTHON), which has everything they need")
 
 
 def pyspark() -> Finding:
-    found = _version("pyspark")
+    version = _version("pyspark")
     fix = f"{_PIP} 'pyspark>=4.3'"
-    if found is None:
+    if version is None:
         return Finding("pyspark", False, "not installed", fix)
-    ok = _numbers(found) >= (4, 3)
-    return Finding("pyspark", ok, found if ok else f"{found}; 4.3 or newer is needed", None if ok else fix)
+    ok = _numbers(version) >= (4, 3)
+    return Finding("pyspark", ok, version if ok else f"{version}; 4.3 or newer is needed", None if ok else fix)
 
 
 def protobuf() -> Finding:
-    found, fix = _version("protobuf"), f"{_PIP} 'protobuf>=5'"
-    if found is None:
+    version, fix = _version("protobuf"), f"{_PIP} 'protobuf>=5'"
+    if version is None:
         wrong = "not installed; Spark's streams with state need it, and pip does not bring it with pyspark"
         return Finding("protobuf", False, wrong, fix)
-    ok = _numbers(found) >= (5,)
-    return Finding("protobuf", ok, found if ok else f"{found}; 5 or newer is needed", None if ok else fix)
+    ok = _numbers(version) >= (5,)
+    return Finding("protobuf", ok, version if ok else f"{version}; 5 or newer is needed", None if ok else fix)
 
 
 def pandas() -> Finding:
-    found, fix = _version("pandas"), f"{_PIP} 'pandas>=2.2,<3'"
-    if found is None:
+    version, fix = _version("pandas"), f"{_PIP} 'pandas>=2.2,<3'"
+    if version is None:
         return Finding("pandas", False, "not installed; Spark's streams with state need it", fix)
-    ok = (2, 2) <= _numbers(found) < (3,)
-    return Finding("pandas", ok, found if ok else f"{found}; Spark works with 2.2 up to below 3", None if ok else fix)
+    ok = (2, 2) <= _numbers(version) < (3,)
+    return Finding("pandas", ok, version if ok else f"{version}; Spark needs >=2.2,<3", None if ok else fix)
 
 
 def pyarrow() -> Finding:
-    found, fix = _version("pyarrow"), f"{_PIP} 'pyarrow>=15'"
-    if found is None:
+    version, fix = _version("pyarrow"), f"{_PIP} 'pyarrow>=15'"
+    if version is None:
         return Finding("pyarrow", False, "not installed", fix)
-    ok = _numbers(found) >= (15,)
-    return Finding("pyarrow", ok, found if ok else f"{found}; 15 or newer is needed", None if ok else fix)
+    ok = _numbers(version) >= (15,)
+    return Finding("pyarrow", ok, version if ok else f"{version}; 15 or newer is needed", None if ok else fix)
 
 
 def rocksdb() -> Finding:
-    """The state store of streams, one of the jars of Spark."""
+    """The state store of streams, one of Spark's jars."""
     home = find_spark_home()
     if isinstance(home, Problem):
         return Finding("RocksDB", False, home.what, home.fix)
     jars = home / "jars" if home is not None else _jars()
     if jars is None:
         return Finding("RocksDB", False, "comes with pyspark, which is not installed", f"{_PIP} 'pyspark>=4.3'")
-    found = sorted(p.name for p in jars.glob("rocksdbjni-*.jar"))
-    if not found:
+    names = sorted(p.name for p in jars.glob("rocksdbjni-*.jar"))
+    if not names:
         return Finding("RocksDB", False, f"no rocksdbjni jar in {jars}", f"{_PIP} --force-reinstall pyspark")
-    return Finding("RocksDB", True, found[-1])
+    return Finding("RocksDB", True, names[-1])
 
 
 def memory() -> Finding:
     """Three gigabytes: two for the driver of our sessions, one for the Python workers."""
     free = _free_memory()
     if free is None:
-        return Finding("memory", True, "cannot be told on this system")
+        return Finding("memory", True, "unknown on this system")
     ok = free >= _MEMORY_NEEDED
-    said = f"{size(free)} free"
+    detail = f"{size(free)} free"
     fix = "close something, or give Spark less: slicewise run job.toml --conf spark.driver.memory=1g"
-    return Finding("memory", ok, said if ok else f"{said}; 3 GiB are needed", None if ok else fix)
+    return Finding("memory", ok, detail if ok else f"{detail}; 3 GiB are needed", None if ok else fix)
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (
@@ -147,22 +147,22 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _jars() -> Path | None:
-    """Those that come with pyspark."""
+    """The jars that come with pyspark."""
     spec = importlib.util.find_spec("pyspark")
     return Path(spec.origin).parent / "jars" if spec is not None and spec.origin else None
 
 
 def _free_memory() -> int | None:
-    """What a new process may take: of the machine, or of the container it runs in where that is less."""
-    found = []
+    """The memory a new process may take: that of the machine, or of its container if that is less."""
+    free = []
     try:
-        told = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
-        found += [int(told[1]) * 1024] if told else []
+        available = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+        free += [int(available[1]) * 1024] if available else []
         limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
         used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii").strip()
         cached = re.search(r"inactive_file (\d+)", Path("/sys/fs/cgroup/memory.stat").read_text(encoding="ascii"))
         if limit.isdecimal():
-            found.append(int(limit) - int(used) + (int(cached[1]) if cached else 0))
+            free.append(int(limit) - int(used) + (int(cached[1]) if cached else 0))
     except OSError:
         pass
-    return min(found) if found else None
+    return min(free) if free else None

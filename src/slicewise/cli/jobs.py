@@ -1,6 +1,6 @@
-"""Jobs: a TOML file read and checked into a frozen :class:`Job`. Neither Spark nor Java is needed for that.
+"""Jobs: a TOML file, read and checked into a frozen :class:`Job` without Spark or Java.
 
-Everything that is wrong with a file is raised at once, as one :class:`JobError`, each mistake with its place.
+All mistakes in a file are raised at once, as one :class:`JobError`, each with its position.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from slicewise.amounts import TIME, to_amount
-from slicewise.cli.fields import Fields
-from slicewise.cli.lines import find_lines
-from slicewise.cli.mistakes import JobError, Mistake, Mistakes, Place
+from slicewise.cli.diagnostics import Diagnostic, Diagnostics, JobError, Position
 from slicewise.cli.overrides import apply_overrides
 from slicewise.cli.queries import read_workload
 from slicewise.cli.schemas import SchemaError, column_types
+from slicewise.cli.table_reader import TableReader
+from slicewise.cli.toml_positions import find_positions
 from slicewise.errors import QueryError, SlicewiseError, did_you_mean
 from slicewise.options import STREAMS, Option, RunOptions
 from slicewise.results import RESERVED
@@ -37,14 +37,14 @@ _FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 _STREAMS_ONLY = ("rate", "rate-micro-batch", "socket")
 _PATHLESS = ("console", "kafka", "memory", "noop")
 _FORMATS = (*_FILES, *_STREAMS_ONLY, *_PATHLESS, "delta", "iceberg", "hudi", "jdbc")
-#: Formats without structs, which `window` and `span` are.
+#: Formats that cannot hold structs such as `window` and `span`.
 _FLAT = ("csv", "jdbc", "text")
 _BATCH_MODES = ("append", "overwrite", "error", "ignore")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from: a Spark format with its paths and options, or a table; a table or a stream of rows."""
+    """Where rows come from: a Spark format with paths and options, or a table; read as a batch or as a stream."""
 
     format: str | None
     path: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Sink:
-    """Where results go. ``flatten`` makes columns of the structs ``window`` and ``span``."""
+    """Where results go. ``flatten`` turns the structs ``window`` and ``span`` into columns."""
 
     format: str | None
     path: str | None = None
@@ -79,7 +79,7 @@ class Sink:
 
 @dataclass(frozen=True)
 class Trigger:
-    """When a stream runs: one of the three; none of them for as soon as possible, until it is stopped."""
+    """When a stream runs: one of the three, or none, which runs micro-batches without a pause until it is stopped."""
 
     available_now: bool = False
     once: bool = False
@@ -87,13 +87,13 @@ class Trigger:
 
     @property
     def ends(self) -> bool:
-        """The stream ends by itself, with what is there."""
+        """Whether the stream ends by itself once it has read what is available."""
         return self.available_now or self.once
 
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """The session that the job wants; the command line may say otherwise."""
+    """The session that the job asks for; options of the command line take precedence."""
 
     master: str | None = None
     packages: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class Job:
 
 
 def read_job(file: str, overrides: Sequence[str] = ()) -> Job:
-    """The job of a file, with overrides such as ``"sink.path=out"`` put in first.
+    """The job of a file, after overrides such as ``"sink.path=out"``.
 
     Raises
     ------
@@ -124,11 +124,11 @@ def read_job(file: str, overrides: Sequence[str] = ()) -> Job:
     """
     text = _read_text(file)
     data = _parse(file, text)
-    found = find_lines(text)
-    mistakes = Mistakes(file, tuple(text.split("\n")), found.keys, found.chars)
-    apply_overrides(data, overrides, mistakes)
-    job = _read(data, file, mistakes)
-    mistakes.raise_if_any()
+    positions = find_positions(text)
+    diagnostics = Diagnostics(file, tuple(text.split("\n")), positions.keys, positions.chars)
+    apply_overrides(data, overrides, diagnostics)
+    job = _read(data, file, diagnostics)
+    diagnostics.raise_if_any()
     assert job is not None
     return job
 
@@ -137,19 +137,19 @@ def _read_text(file: str) -> str:
     try:
         text = FilePath(file).read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise JobError([Mistake(file, _not_found(file))]) from None
+        raise JobError([Diagnostic(file, _missing_file(file))]) from None
     except IsADirectoryError:
-        raise JobError([Mistake(file, "this is a folder; expected a job file, as in job.toml")]) from None
+        raise JobError([Diagnostic(file, "this is a folder; expected a job file, as in job.toml")]) from None
     except UnicodeDecodeError as e:
         line = e.object.count(b"\n", 0, e.start) + 1
-        raise JobError([Mistake(file, "this is not UTF-8 text; save the file as UTF-8", Place(line))]) from None
+        raise JobError([Diagnostic(file, "this is not UTF-8 text; save the file as UTF-8", Position(line))]) from None
     except (OSError, ValueError) as e:
         why = getattr(e, "strerror", None) or str(e)
-        raise JobError([Mistake(file, f"this cannot be read: {why}")]) from None
+        raise JobError([Diagnostic(file, f"this cannot be read: {why}")]) from None
     return text.replace("\r\n", "\n")
 
 
-def _not_found(file: str) -> str:
+def _missing_file(file: str) -> str:
     folder = FilePath(file).parent
     there = [p.name for p in folder.glob("*.toml")] if folder.is_dir() else []
     near = difflib.get_close_matches(FilePath(file).name, there, n=3, cutoff=0.5)
@@ -161,43 +161,47 @@ def _parse(file: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
-        said = re.fullmatch(r"(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)", str(e), re.DOTALL)
+        match = re.fullmatch(r"(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)", str(e), re.DOTALL)
         lines = text.split("\n")
-        what = said[1] if said else str(e)
-        at = Place(int(said[2]), int(said[3])) if said and said[2] else Place(len(lines), len(lines[-1]) + 1)
-        shown = lines[at.line - 1] if at.line <= len(lines) else None
-        message = f"this is not TOML: {what[:1].lower()}{what[1:]}{_toml_tip(what, shown)}"
-        raise JobError([Mistake(file, message, at, shown)]) from None
+        problem = match[1] if match else str(e)
+        at = Position(int(match[2]), int(match[3])) if match and match[2] else Position(len(lines), len(lines[-1]) + 1)
+        source_line = lines[at.line - 1] if at.line <= len(lines) else None
+        message = f"this is not TOML: {problem[:1].lower()}{problem[1:]}{_toml_tip(problem, source_line)}"
+        raise JobError([Diagnostic(file, message, at, source_line)]) from None
     except (ValueError, RecursionError):
         raise JobError(
-            [Mistake(file, "this is not TOML that we can read: a number or a nesting is too long")]
+            [
+                Diagnostic(
+                    file, "this is not TOML that can be read: a number is too long or tables are nested too deeply"
+                )
+            ]
         ) from None
 
 
-def _toml_tip(what: str, line: str | None) -> str:
-    if "Invalid value" in what and line and "=" in line:
-        return "; texts need quotes"
-    if "overwrite" in what or "twice" in what:
-        return "; the same key or table is there twice"
+def _toml_tip(problem: str, line: str | None) -> str:
+    if "Invalid value" in problem and line and "=" in line:
+        return "; strings need quotes"
+    if "overwrite" in problem or "twice" in problem:
+        return "; the same key or table appears twice"
     return ""
 
 
-def _read(data: dict[str, Any], file: str, mistakes: Mistakes) -> Job | None:
-    top = Fields(data, (), mistakes, _TABLES)
+def _read(data: dict[str, Any], file: str, diagnostics: Diagnostics) -> Job | None:
+    top = TableReader(data, (), diagnostics, _TABLES)
     name = top.text("name") or FilePath(file).stem
     source = _source(top)
-    columns = _columns(source, mistakes)
+    columns = _columns(source, diagnostics)
     workload = read_workload(top, None if source is None or source.select else columns)
     sink = _sink(top, source, workload)
     trigger = _trigger(top, source)
     spark = _spark(top)
     results = _results(top, source)
-    if mistakes or source is None or workload is None or sink is None:
+    if diagnostics or source is None or workload is None or sink is None:
         return None
     return Job(name, file, source, workload, sink, trigger, spark, results)
 
 
-def _source(top: Fields) -> Source | None:
+def _source(top: TableReader) -> Source | None:
     table = top.table_of("source", _SOURCE, needed="say where rows come from: [source] with format and path")
     if table is None:
         return None
@@ -220,18 +224,17 @@ def _source(top: Fields) -> Source | None:
     return Source(format_, paths, name, stream, schema, select, where, table.options("options"))
 
 
-def _source_paths(table: Fields, stream: bool) -> tuple[str, ...]:
+def _source_paths(table: TableReader, stream: bool) -> tuple[str, ...]:
     if isinstance(table.table.get("path"), list):
         if stream and len(table.table["path"]) != 1:
-            table.note(
-                "path", '`source.path` must be one text for a stream; a pattern such as "data/*" takes several folders'
-            )
+            tip = 'a pattern such as "data/*" takes several folders'
+            table.note("path", f"`source.path` must be a single string for a stream; {tip}")
         return table.texts("path", expands=True)
     path = table.text("path", expands=True)
     return () if path is None else (path,)
 
 
-def _format(table: Fields) -> str | None:
+def _format(table: TableReader) -> str | None:
     """The format of a source or sink, which has either that or a table."""
     where = table.path[0]
     if table.has("table"):
@@ -246,23 +249,23 @@ def _format(table: Fields) -> str | None:
     return None if name is None else name.lower() if name.lower() in _FORMATS else name
 
 
-def _columns(source: Source | None, mistakes: Mistakes) -> dict[str, str] | None:
-    """The columns of the source with their types, where a schema tells them."""
+def _columns(source: Source | None, diagnostics: Diagnostics) -> dict[str, str] | None:
+    """The columns of the source with their types, if it has a schema."""
     if source is None or source.schema is None:
         return None
     try:
         return column_types(source.schema)
     except SchemaError as e:
-        mistakes.add(("source", "schema"), f"`source.schema`: {e}", at=e.at)
+        diagnostics.add(("source", "schema"), f"`source.schema`: {e}", at=e.at)
         return None
 
 
-def _results(top: Fields, source: Source | None) -> dict[str, str]:
-    """What is reported, and when: the options of :meth:`slicewise.Workload.run`."""
+def _results(top: TableReader, source: Source | None) -> dict[str, str]:
+    """What is reported and when: the options of :meth:`slicewise.Workload.run`."""
     table = top.table_of("results", tuple(option.name for option in RunOptions.all()))
     if table is None:
         return {}
-    found = {}
+    values = {}
     for option in RunOptions.all():
         value = table.text(option.name)
         if value is None:
@@ -272,8 +275,8 @@ def _results(top: Fields, source: Source | None) -> dict[str, str]:
         elif source is not None and (wrong := _wrong_place(option, source)):
             table.note(option.name, wrong)
         else:
-            found[option.name] = value
-    return found
+            values[option.name] = value
+    return values
 
 
 def _wrong_word(option: Option, value: str) -> str | None:
@@ -291,10 +294,11 @@ def _wrong_place(option: Option, source: Source) -> str | None:
     if option.only is None or (option.only == STREAMS) == source.stream:
         return None
     tip = "add stream = true to [source], or leave it out" if option.only == STREAMS else "leave it out"
-    return f"`results.{option.name}` is for {option.only}; {tip}"
+    why = f"; {option.why}" if option.why else ""
+    return f"`results.{option.name}` is for {option.only}{why}; {tip}"
 
 
-def _sink(top: Fields, source: Source | None, workload: Workload | None) -> Sink | None:
+def _sink(top: TableReader, source: Source | None, workload: Workload | None) -> Sink | None:
     table = top.table_of("sink", _SINK, needed="say where results go: [sink] with format and path")
     if table is None:
         return None
@@ -322,19 +326,19 @@ def _sink(top: Fields, source: Source | None, workload: Workload | None) -> Sink
     return Sink(format_, path, table.text("table", expands=True), mode, checkpoint, partition_by, flatten, options)
 
 
-def _mode(table: Fields, stream: bool) -> str:
+def _mode(table: TableReader, stream: bool) -> str:
     if not stream:
         return table.one_of("mode", _BATCH_MODES, "error")
     mode = table.text("mode")
     if mode in (*_BATCH_MODES, "update", "complete") and mode != "append":
-        why = "is for batches" if mode in _BATCH_MODES else "does not go with results that are changes already"
+        why = "is for batches" if mode in _BATCH_MODES else "does not fit results, which are changes already"
         table.note("mode", f'`sink.mode` = "{mode}" {why}; a stream appends: leave it out', at=0)
     elif mode not in (None, "append"):
         table.note("mode", f"`sink.mode` must be append for a stream; got {mode!r}", at=0)
     return "append"
 
 
-def _check_sink_path(table: Fields, format_: str | None, path: str | None, source: Source | None) -> None:
+def _check_sink_path(table: TableReader, format_: str | None, path: str | None, source: Source | None) -> None:
     if format_ in _FILES and not table.has("path"):
         table.note(None, f"`sink.path` is missing; say where the {format_} files go")
     if format_ in _PATHLESS and table.has("path"):
@@ -345,7 +349,7 @@ def _check_sink_path(table: Fields, format_: str | None, path: str | None, sourc
         table.note("path", "`sink.path` is the path of the source; results need a folder of their own")
 
 
-def _check_partition_by(table: Fields, names: tuple[str, ...], workload: Workload, flatten: bool) -> None:
+def _check_partition_by(table: TableReader, names: tuple[str, ...], workload: Workload, flatten: bool) -> None:
     computed = [c for q in workload.queries for c in q.aggregates]
     bounds = [f"{s}_{b}" for s in ("window", "span") for b in ("start", "end")]
     known = [
@@ -356,23 +360,23 @@ def _check_partition_by(table: Fields, names: tuple[str, ...], workload: Workloa
     ]
     for i, name in enumerate(names):
         if name not in known:
-            message = f"`sink.partition_by` has {name!r}, which is no result column; {did_you_mean(name, known)}"
-            table.mistakes.add((*table.path, "partition_by", i), message, at=0)
+            message = f"`sink.partition_by` has {name!r}, which is not a result column; {did_you_mean(name, known)}"
+            table.diagnostics.add((*table.path, "partition_by", i), message, at=0)
 
 
-def _trigger(top: Fields, source: Source | None) -> Trigger:
+def _trigger(top: TableReader, source: Source | None) -> Trigger:
     table = top.table_of("trigger", _TRIGGERS)
     if table is None:
         return Trigger()
     if source is not None and not source.stream:
         table.note(None, "`trigger` is for streams; leave it out, or add stream = true to [source]")
-    said = [key for key in _TRIGGERS if table.has(key)]
-    if len(said) != 1:
-        got = " and ".join(said) if said else "none"
+    present = [key for key in _TRIGGERS if table.has(key)]
+    if len(present) != 1:
+        got = " and ".join(present) or "none"
         table.note(None, f"`trigger` takes one of {', '.join(_TRIGGERS)}; got {got}")
     for key in ("available_now", "once"):
         if table.table.get(key) is False:
-            table.note(key, f"`trigger.{key}` = false says nothing; leave it out")
+            table.note(key, f"`trigger.{key}` = false has no effect; leave it out")
     every = table.text("processing_time")
     if every is not None:
         try:
@@ -383,7 +387,7 @@ def _trigger(top: Fields, source: Source | None) -> Trigger:
     return Trigger(table.flag("available_now"), table.flag("once"), every)
 
 
-def _spark(top: Fields) -> SparkSettings:
+def _spark(top: TableReader) -> SparkSettings:
     table = top.table_of("spark", ("master", "packages", "conf"))
     if table is None:
         return SparkSettings()

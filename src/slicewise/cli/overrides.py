@@ -6,31 +6,31 @@ import tomllib
 from collections.abc import Iterable
 from typing import Any
 
-from slicewise.cli.mistakes import Mistake, Mistakes, Path, dotted
+from slicewise.cli.diagnostics import Diagnostic, Diagnostics, KeyPath, dotted
 
 __all__ = ["apply_overrides"]
 
 _HELP = "write --set key.path=value, as in --set sink.path=out"
 
 
-def apply_overrides(job: dict[str, Any], overrides: Iterable[str], mistakes: Mistakes) -> None:
-    """Put each override into ``job``; what cannot be read is noted."""
-    given: dict[Path, str] = {}
-    for said in overrides:
-        where = f"--set {said}"
-        key, equals, value = said.partition("=")
+def apply_overrides(job: dict[str, Any], overrides: Iterable[str], diagnostics: Diagnostics) -> None:
+    """Put each override into ``job``; those that cannot be read become diagnostics."""
+    applied: dict[KeyPath, str] = {}
+    for override in overrides:
+        origin = f"--set {override}"
+        key, equals, value = override.partition("=")
         path = _path(key)
         if not equals or path is None:
-            mistakes.found.append(Mistake(where, f"expected a key, = and a value; {_HELP}"))
+            diagnostics.entries.append(Diagnostic(origin, f"expected a key, = and a value; {_HELP}"))
             continue
         message = _put(job, path, _value(value))
         if message is not None:
-            mistakes.found.append(Mistake(where, message))
-        given[path] = where
-    mistakes.given = given
+            diagnostics.entries.append(Diagnostic(origin, message))
+        applied[path] = origin
+    diagnostics.overrides = applied
 
 
-def _path(key: str) -> Path | None:
+def _path(key: str) -> KeyPath | None:
     """The parts of a dotted key.
 
     >>> _path('spark.conf."a.b"')
@@ -51,26 +51,26 @@ def _path(key: str) -> Path | None:
 
 
 def _value(text: str) -> Any:
-    """A TOML value where the text is one, else the text.
+    """A TOML value where the text is one, otherwise the text itself.
 
     >>> _value("true"), _value("3"), _value('["a"]'), _value("5 seconds"), _value("out#1")
     (True, 3, ['a'], '5 seconds', 'out#1')
     """
     try:
-        found = tomllib.loads(f"v = {text}")
+        table = tomllib.loads(f"v = {text}")
     except (ValueError, RecursionError):
         return text
-    # A value of several lines could say further keys, and one with a comment loses something.
-    alone = set(found) == {"v"} and ("#" not in text or text.strip()[-1] in "\"'}]")
-    return found["v"] if alone else text
+    # Several lines could define further keys, and a comment would be dropped: such a text is not a single value.
+    single = set(table) == {"v"} and ("#" not in text or text.strip()[-1] in "\"'}]")
+    return table["v"] if single else text
 
 
-def _put(job: dict[str, Any], path: Path, value: Any) -> str | None:
-    """Set the value; a message where something that is no table is in the way."""
+def _put(job: dict[str, Any], path: KeyPath, value: Any) -> str | None:
+    """Set the value; returns a message if something on the way is not a table."""
     table: Any = job
     for n, part in enumerate(path[:-1], 1):
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
-            return f"`{dotted(path[:n])}` is no table, so it has no `{path[n]}`"
+            return f"`{dotted(path[:n])}` is not a table, so it has no `{path[n]}`"
     table[path[-1]] = value
     return None

@@ -1,6 +1,6 @@
-"""Queries: the tables ``[workload]`` and ``[queries.*]`` of a job, made into a :class:`Workload`.
+"""Queries: makes a :class:`Workload` of the tables ``[workload]`` and ``[queries.*]`` of a job.
 
-What slicewise itself refuses is noted at the line of the query or field that it is about.
+What a workload refuses is noted at the key that the attributes of the :class:`QueryError` name.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from typing import Any
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
-from slicewise.amounts import INTEGER, UNITS
-from slicewise.cli.fields import Fields, kind_of
-from slicewise.cli.notation import NotationError, read_aggregate, read_window
-from slicewise.errors import AggregateError, SlicewiseError, did_you_mean
-from slicewise.windows import Window
+from slicewise.amounts import INTEGER, UNITS, rows
+from slicewise.cli.call_parser import CallSyntaxError, read_aggregate, read_window
+from slicewise.cli.table_reader import TableReader, described
+from slicewise.errors import AggregateError, QueryError, did_you_mean
+from slicewise.windows import Window, tumbling
 from slicewise.workload import Workload
 
 __all__ = ["read_workload"]
 
-_WORKLOAD = ("time", "unit", "keys", "watermark", "lateness", "order")
+_PARAMETERS = ("time", "unit", "keys", "watermark", "lateness", "order")
+#: Fits every workload, so that the aggregates of a query can be checked where its window cannot be read.
+_ANY_WINDOW = tumbling(rows(1))
 _NO_QUERIES = (
     'there are no queries; add one: [queries.per_minute] with window = "tumbling(\'1 minute\')" and n = "count()"'
 )
@@ -42,147 +44,139 @@ _ARROW = {
 }
 
 
-def read_workload(top: Fields, columns: Mapping[str, str] | None) -> Workload | None:
-    """The workload of a job; None, and what is wrong noted, where it cannot be made.
+def read_workload(top: TableReader, columns: Mapping[str, str] | None) -> Workload | None:
+    """The workload of a job; None, with diagnostics, where it cannot be made.
 
     ``columns`` are those of the source with their types, where they are known.
     """
-    table = top.table_of("workload", _WORKLOAD, needed='name the event-time column: [workload] with time = "ts"')
+    table = top.table_of("workload", _PARAMETERS, needed='name the event-time column: [workload] with time = "ts"')
     queries = top.table_of("queries", None, needed=None)
     if not top.has("queries") or (queries is not None and not queries.table):
         top.note("queries" if top.has("queries") else None, _NO_QUERIES)
-    said = _said(table)
-    base = _base(table, said)
-    # With a base of its own where the workload cannot be made, so that mistakes in queries are found all the same.
+    parameters = {} if table is None else _parameters(table)
+    base = None if table is None else _base(table, parameters)
+    # Mistakes in queries are found even where the workload itself cannot be made.
     workload = base or Workload("time")
+    for query in _tables(queries):
+        workload = _add(workload, query)
+    if table is not None and columns is not None:
+        _check_columns(table, parameters, queries, columns)
+        if base is not None:
+            _check_time(table, workload, columns)
+    return None if base is None else workload
+
+
+def _tables(queries: TableReader | None) -> Iterator[TableReader]:
     for name in queries.table if queries else ():
         query = queries.table_of(name, None) if queries else None
         if query is not None:
-            workload = _add(workload, query, str(name))
-    if table is not None and columns is not None:
-        _check_columns(table, said, queries, columns)
-        if base is not None:
-            _check_time(table, workload, columns)
-    return None if base is None or table is None else workload
+            yield query
 
 
-def _said(table: Fields | None) -> dict[str, Any]:
-    """What the workload table says, of the right types."""
-    if table is None:
-        return {}
-    said: dict[str, Any] = {"time": table.text("time", needed='name the event-time column, as in time = "ts"')}
+def _parameters(table: TableReader) -> dict[str, Any]:
+    """The parameters of the workload, without those whose values have the wrong type."""
+    parameters: dict[str, Any] = {}
+    time = table.text("time", needed='name the event-time column, as in time = "ts"')
+    if time is not None:
+        parameters["time"] = time
     unit = table.text("unit")
     if unit is not None or not table.has("unit"):
-        said["unit"] = unit
+        parameters["unit"] = unit
     for key in ("keys", "order"):
-        said[key] = table.texts(key)
+        parameters[key] = table.texts(key)
     for key in ("watermark", "lateness"):
         value = table.table.get(key, 0)
         if isinstance(value, (str, int)) and not isinstance(value, bool):
-            said[key] = value
+            parameters[key] = value
         else:
-            table.note(key, f'`workload.{key}` must be a duration such as "2 seconds"; got {kind_of(value)}')
-    return said
+            table.note(key, f'`workload.{key}` must be a duration such as "2 seconds"; got {described(value)}')
+    return parameters
 
 
-def _base(table: Fields | None, said: dict[str, Any]) -> Workload | None:
-    if table is None or said.get("time") is None:
-        return None
-    fine = {"time": said["time"]}
-    whole = True
-    for key in _WORKLOAD[1:]:  # one by one, so that each gets its own mistake
+def _base(table: TableReader, parameters: Mapping[str, Any]) -> Workload | None:
+    """The workload without queries; None where it cannot be made with all of its parameters."""
+    accepted = dict(parameters)
+    while "time" in accepted:
         try:
-            Workload(**{**fine, key: said[key]})
-            fine[key] = said[key]
-        except (SlicewiseError, KeyError) as e:
-            whole = False
-            if isinstance(e, SlicewiseError):
-                named = re.match(r"`(\w+)`", str(e))
-                about = named[1] if named and table.has(named[1]) else key
-                table.note(about if table.has(about) else None, f"[workload] {e}", at=0)
-    return Workload(**fine) if whole else None
+            workload = Workload(**accepted)
+        except QueryError as e:
+            table.note(e.parameter, f"[workload] {e}", at=0)
+            if e.parameter not in accepted:
+                return None
+            del accepted[e.parameter]  # and try again, so that every mistake is found
+        else:
+            return workload if len(accepted) == len(_PARAMETERS) else None
+    return None
 
 
-def _add(workload: Workload, query: Fields, name: str) -> Workload:
+def _add(workload: Workload, query: TableReader) -> Workload:
     """The workload with the query, or without it where something is wrong with it."""
+    name = str(query.path[-1])
     window = _window(query)
     aggregates = dict(_aggregates(query))
-    if window is None or len(aggregates) < len(query.table) - 1:
-        window = window or Window()
-        _try_each(workload, query, name, window, aggregates)
-        return workload
-    if not aggregates:
+    complete = window is not None and len(aggregates) == len(query.table) - 1
+    if complete and not aggregates:
         query.note(None, f'query {name!r} computes nothing; add an aggregate, such as n = "count()"')
-        return workload
-    if not _try_each(workload, query, name, window, aggregates):
-        return workload
-    try:
-        return workload.query(name, window, **aggregates)
-    except SlicewiseError as e:
-        query.note(None, str(e))
-        return workload
-
-
-def _try_each(workload: Workload, query: Fields, name: str, window: Window, aggregates: dict[str, Aggregate]) -> bool:
-    """Try each aggregate alone, so that every mistake is found; one about the query is noted once, at its window."""
-    fine = True
-    for column, aggregate in aggregates.items():
+    while aggregates:
         try:
-            if type(window) is Window:  # none could be read: the names alone are checked
-                workload._check_aggregate(name, column, aggregate)
-            else:
-                workload.query(name, window, **{column: aggregate})
-        except SlicewiseError as e:
-            fine = False
-            about_column = repr(column) in str(e) and str(e).startswith("query ")
-            query.note(column if about_column else "window", str(e))
-    return fine
+            added = workload.query(name, window or _ANY_WINDOW, **aggregates)
+        except QueryError as e:
+            complete = False
+            # A query has aggregates and a window: what is not about one of the columns is about the window.
+            query.note(e.column if e.column in aggregates else "window", str(e))
+            if e.column not in aggregates:
+                break
+            del aggregates[e.column]  # and try again, so that every mistake is found
+        else:
+            return added if complete else workload
+    return workload
 
 
-def _window(query: Fields) -> Window | None:
+def _window(query: TableReader) -> Window | None:
     text = query.text("window", needed="every query has one, as in window = \"tumbling('1 minute')\"", empty=True)
     if text is None:
         return None
     try:
         return read_window(text)
-    except NotationError as e:
-        query.note("window", f"`{query.said('window')}`: {e}", at=e.at)
+    except CallSyntaxError as e:
+        query.note("window", f"`{query.full_name('window')}`: {e}", at=e.at)
         return None
 
 
-def _aggregates(query: Fields) -> Iterator[tuple[str, Aggregate]]:
-    for column, said in query.table.items():
+def _aggregates(query: TableReader) -> Iterator[tuple[str, Aggregate]]:
+    for column, text in query.table.items():
         if column == "window":
             continue
-        if not isinstance(said, str):
-            message = f'`{query.said(column)}` must be an aggregate in quotes, as in "sum(v)"; got {kind_of(said)}'
-            query.note(column, message)
+        if not isinstance(text, str):
+            expected = 'an aggregate in quotes, as in "sum(v)"'
+            query.note(column, f"`{query.full_name(column)}` must be {expected}; got {described(text)}")
             continue
         try:
-            yield column, read_aggregate(said)
-        except NotationError as e:
-            query.note(column, f"`{query.said(column)}`: {e}", at=e.at)
+            yield column, read_aggregate(text)
+        except CallSyntaxError as e:
+            query.note(column, f"`{query.full_name(column)}`: {e}", at=e.at)
 
 
 # -- against the schema, where there is one
 
 
-def _check_columns(table: Fields, said: dict[str, Any], queries: Fields | None, columns: Mapping[str, str]) -> None:
-    """Every column that is read is in the schema; upper and lower case are the same, as to Spark."""
+def _check_columns(
+    table: TableReader, parameters: Mapping[str, Any], queries: TableReader | None, columns: Mapping[str, str]
+) -> None:
+    """Every column that is read must be in the schema; case is ignored, as Spark does."""
     known = {c.lower() for c in columns}
 
     def missing(name: str) -> str | None:
         tip = did_you_mean(name, columns)
         return None if name.lower() in known else f"there is no column {name!r} in `source.schema`; {tip}"
 
-    if said.get("time") and (message := missing(said["time"])):
+    if "time" in parameters and (message := missing(parameters["time"])):
         table.note("time", message, at=0)
     for key in ("keys", "order"):
-        for i, name in enumerate(said.get(key, ())):
+        for i, name in enumerate(parameters.get(key, ())):
             if message := missing(name):
-                table.mistakes.add((*table.path, key, i), message, at=0)
-    inner = [queries.table_of(name, None) for name in queries.table] if queries else []
-    for query in filter(None, inner):
+                table.diagnostics.add((*table.path, key, i), message, at=0)
+    for query in _tables(queries):
         for column, names, aggregate in _reads(query):
             wrong = [(name, message) for name in names if (message := missing(name))]
             for name, message in wrong:
@@ -191,25 +185,25 @@ def _check_columns(table: Fields, said: dict[str, Any], queries: Fields | None, 
                 _check_types(query, column, aggregate, {c.lower(): t for c, t in columns.items()})
 
 
-def _reads(query: Fields) -> Iterator[tuple[str, tuple[str, ...], Aggregate | None]]:
-    """For each text of a query that can be read: its key, the columns that it reads, and the aggregate that it is."""
-    for key, said in query.table.items():
+def _reads(query: TableReader) -> Iterator[tuple[str, tuple[str, ...], Aggregate | None]]:
+    """For each key of a query whose value can be read: the key, its input columns, and the aggregate if it is one."""
+    for key, text in query.table.items():
         try:
             if key == "window":
-                yield key, read_window(said).reads, None
+                yield key, read_window(text).reads, None
             else:
-                aggregate = read_aggregate(said)
+                aggregate = read_aggregate(text)
                 yield key, aggregate.columns, aggregate
-        except (NotationError, TypeError, AttributeError):
+        except (CallSyntaxError, TypeError, AttributeError):
             continue  # noted before
 
 
-def _check_types(query: Fields, column: str, aggregate: Aggregate, types: Mapping[str, str]) -> None:
-    found = [_arrow_type(types[c.lower()]) for c in aggregate.columns]
-    if not found or any(t is None for t in found):
+def _check_types(query: TableReader, column: str, aggregate: Aggregate, types: Mapping[str, str]) -> None:
+    input_types = [_arrow_type(types[c.lower()]) for c in aggregate.columns]
+    if not input_types or any(t is None for t in input_types):
         return
     try:
-        aggregate.bind(*found)
+        aggregate.bind(*input_types)
     except AggregateError as e:
         query.note(column, str(e), at=0)
 
@@ -221,7 +215,7 @@ def _arrow_type(name: str) -> pa.DataType | None:
     return _ARROW.get(name)
 
 
-def _check_time(table: Fields, workload: Workload, columns: Mapping[str, str]) -> None:
+def _check_time(table: TableReader, workload: Workload, columns: Mapping[str, str]) -> None:
     type_ = {c.lower(): t for c, t in columns.items()}.get(workload.time.lower())
     if type_ is None:
         return
@@ -230,7 +224,7 @@ def _check_time(table: Fields, workload: Workload, columns: Mapping[str, str]) -
             "time", f"the time column {workload.time!r} is {type_.upper()}; it must be TIMESTAMP or an integer", at=0
         )
     elif workload.unit is not None and type_ not in _INTEGERS:
-        message = f"`workload.unit` says what integers count, and the time column {workload.time!r} is {type_.upper()}"
+        message = f"`workload.unit` is for integers, and the time column {workload.time!r} is {type_.upper()}"
         table.note("unit", f"{message}; leave it out", at=0)
     elif workload.time_measure == INTEGER and type_ not in _INTEGERS:
         message = f"lengths are plain integers, but the time column {workload.time!r} is {type_.upper()}"

@@ -1,6 +1,6 @@
-"""Schemas: the columns of a schema that is written as Spark reads it, ``"ts TIMESTAMP, v DECIMAL(10, 2)"``.
+"""Schemas: the columns of a DDL schema such as ``"ts TIMESTAMP, v DECIMAL(10, 2)"``.
 
-Enough of it to find a column that is not there, before Spark is started. Spark has the last word on types.
+Reads as much as is needed to find a missing column before Spark is started. Spark has the last word on types.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PAIRS = {")": "(", ">": "<"}
 
 
 class SchemaError(Exception):
-    """What cannot be read, and the character of the schema at which that shows."""
+    """A schema that cannot be read; ``at`` is the index of the character at fault."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -28,22 +28,22 @@ def column_types(schema: str) -> dict[str, str]:
     >>> column_types("ts TIMESTAMP, `my col` DECIMAL(10, 2) NOT NULL")
     {'ts': 'timestamp', 'my col': 'decimal(10, 2)'}
     """
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for at, column in _split(schema):
-        read = _COLUMN.match(column)
-        if read is None:
+        match = _COLUMN.match(column)
+        if match is None:
             got = column.strip() or "nothing"
             raise SchemaError(f"expected a name and a type, as in 'v DOUBLE'; got {got!r}", at)
-        name = read["name"]
+        name = match["name"]
         name = name[1:-1].replace("``", "`") if name.startswith("`") else name
-        if name in found:
-            raise SchemaError(f"the column {name!r} is there twice", at)
-        found[name] = _REST.sub("", read["type"]).strip().lower()
-    return found
+        if name in types:
+            raise SchemaError(f"the column {name!r} appears twice", at)
+        types[name] = _REST.sub("", match["type"]).strip().lower()
+    return types
 
 
 def _split(schema: str) -> list[tuple[int, str]]:
-    """The columns, each with where it begins: cut at commas outside brackets and quotes."""
+    """The columns, each with the index at which it begins: split at commas outside brackets and quotes."""
     parts, start, open_, quote = [], 0, [], ""
     for i, char in enumerate(schema):
         if quote:

@@ -21,11 +21,13 @@ from slicewise.amounts import format_instant
 __all__ = ["BatchWatch", "Progress", "Status", "count", "size"]
 
 _POLL_SECONDS = 0.3
+#: The one source whose rows nobody asked for, by its offsets. Said here again, because this module needs no Spark.
+_HEARTBEAT = "slicewise_heartbeat"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One micro-batch, of what Spark reports about it."""
+    """The progress that Spark reports for one micro-batch."""
 
     batch: int
     rows: int
@@ -38,29 +40,30 @@ class Progress:
     seconds: float | None = None
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Progress:
-        """From the JSON of a ``StreamingQueryProgress``; what slicewise counts is among its observed metrics."""
-        state = said.get("stateOperators") or []
-        rate = said.get("processedRowsPerSecond")
-        took = (said.get("durationMs") or {}).get("triggerExecution")
-        ours = _observed(said)
+    def of(cls, report: Mapping[str, Any]) -> Progress:
+        """From the JSON of a ``StreamingQueryProgress``, whose observed metrics hold the counts of slicewise."""
+        state = report.get("stateOperators") or []
+        rate = report.get("processedRowsPerSecond")
+        duration = (report.get("durationMs") or {}).get("triggerExecution")
+        observed = _observed(report)
+        rows = int(report.get("numInputRows") or 0) - _beats(report)
         return cls(
-            batch=int(said["batchId"]),
-            rows=int(said.get("numInputRows") or 0),
-            rows_per_second=rate if isinstance(rate, (int, float)) and math.isfinite(rate) else None,
-            watermark=ours.get("watermark"),
-            late=int(ours.get("late") or 0),
-            keys=ours.get("keys"),
-            slices=ours.get("slices"),
+            batch=int(report["batchId"]),
+            rows=rows,
+            rows_per_second=rate if rows and isinstance(rate, (int, float)) and math.isfinite(rate) else None,
+            watermark=observed.get("watermark"),
+            late=int(observed.get("late") or 0),
+            keys=observed.get("keys"),
+            slices=observed.get("slices"),
             state_bytes=sum(int(s.get("memoryUsedBytes") or 0) for s in state) if state else None,
-            seconds=took / 1000 if isinstance(took, (int, float)) else None,
+            seconds=duration / 1000 if isinstance(duration, (int, float)) else None,
         )
 
     def __str__(self) -> str:
         return self.shown()
 
     def shown(self, *, timestamps: bool = True) -> str:
-        """In words; the watermark as a time, or as the integer that it is where time is an integer column."""
+        """As text; ``timestamps`` shows the watermark as a time, otherwise it is an integer of the time column."""
         parts = [f"{count(self.rows)} rows"]
         if self.rows_per_second:
             parts.append(f"{count(self.rows_per_second)} rows/s")
@@ -74,6 +77,12 @@ class Progress:
         return ", ".join([*parts, *([f"state {' '.join(kept)}"] if kept else [])])
 
 
+def _beats(progress: Mapping[str, Any]) -> int:
+    """How many of the rows are not the user's: those of the heartbeat that a stream with ``idle`` has."""
+    sources = [source for source in progress.get("sources") or [] if _HEARTBEAT in str(source.get("endOffset"))]
+    return sum(int(source.get("numInputRows") or 0) for source in sources)
+
+
 def _observed(said: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, observed in (said.get("observedMetrics") or {}).items():
         if name.startswith("slicewise") and isinstance(observed, Mapping):
@@ -82,7 +91,7 @@ def _observed(said: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class Status:
-    """Says how a job is doing; a context, which ends what is live."""
+    """Shows how a job is doing; a context manager that ends the live display."""
 
     def __init__(self, console: Console, *, timestamps: bool = True) -> None:
         self.console = console
@@ -99,20 +108,20 @@ class Status:
         self.quiet()
 
     def quiet(self) -> None:
-        """End what is live, so that others can write."""
+        """End the live display, so that others can write."""
         for shown in (self._spinner, self._bar):
             if shown is not None:
                 shown.stop()
         self._spinner = self._bar = None
 
-    def say(self, text: str) -> None:
-        """A line that stays."""
+    def line(self, text: str) -> None:
+        """Write a line that stays."""
         self.console.print(escape(text), highlight=False, soft_wrap=True)
 
     def doing(self, text: str) -> None:
-        """What goes on now."""
+        """Show what is happening now."""
         if not self.live:
-            self.say(text)
+            self.line(text)
         elif self._spinner is None:
             self._spinner = self.console.status(escape(text))
             self._spinner.start()
@@ -120,18 +129,18 @@ class Status:
             self._spinner.update(escape(text))
 
     def micro_batch(self, progress: Progress) -> None:
-        """One more micro-batch of a stream."""
+        """Show a finished micro-batch of a stream."""
         self.rows += progress.rows
         self.batches += 1
         self.late += progress.late
-        said = f"batch {progress.batch}: {progress.shown(timestamps=self.timestamps)}"
+        summary = f"batch {progress.batch}: {progress.shown(timestamps=self.timestamps)}"
         if self.live:
-            self.doing(f"{said}; {count(self.rows)} rows so far")
+            self.doing(f"{summary}; {count(self.rows)} rows so far")
         else:
-            self.say(said)
+            self.line(summary)
 
     def tasks(self, done: int, of: int) -> None:
-        """Tasks of a batch that are done; shown on a terminal only."""
+        """Show how many tasks of a batch are done; only on a terminal."""
         if not self.live:
             return
         if self._bar is None:
@@ -144,7 +153,7 @@ class Status:
 
 
 class BatchWatch:
-    """While a batch runs in this thread, another one asks Spark how many tasks are done."""
+    """While a batch runs in this thread, another thread asks Spark how many tasks are done."""
 
     def __init__(self, spark: Any, status: Status) -> None:
         self._spark, self._status = spark, status
@@ -164,7 +173,7 @@ class BatchWatch:
         self._status.quiet()
 
     def _watch(self) -> None:
-        # Spark Connect has no context to ask, and a session may end at any time: then nothing is shown.
+        # Spark Connect has no context to ask, and a session may end at any time; nothing is shown then.
         with contextlib.suppress(Exception):
             tracker = self._spark.sparkContext.statusTracker()
             seen: dict[int, tuple[int, int]] = {}

@@ -1,7 +1,7 @@
 """Conditions: which rows start a window, or belong to a frame: a column, a small expression, or the user's function.
 
-A leaf: it knows columns, and nothing of windows. An expression is read by hand into a tree and computed on whole
-columns; nothing is ever given to Python's ``eval``. It means what it means in Spark's SQL:
+A leaf: it knows columns, and nothing of windows. An expression is parsed by hand into a tree and computed on whole
+columns; Python's ``eval`` is never used. It means what it means in Spark's SQL:
 
 * three-valued logic: whatever is compared with null is null, and null is not true;
 * NaN equals NaN and is larger than any other number; an integer meets a floating number as a double;
@@ -23,12 +23,15 @@ from slicewise.errors import DataError, QueryError, did_you_mean
 
 __all__ = ["Condition"]
 
+_Arrays = dict[str, np.ndarray]
+_Function = Callable[[_Arrays], Any]
+
 
 @dataclass(frozen=True)
 class Condition:
     """A test of rows, made by :meth:`of`.
 
-    ``columns`` are the names of the columns that it reads.
+    ``predicate`` is the text of an expression or the user's function; ``columns`` are the columns that it reads.
 
     Examples
     --------
@@ -45,12 +48,19 @@ class Condition:
     array([ True, False,  True, False])
     """
 
-    said: str | Callable[[dict[str, np.ndarray]], Any]
+    predicate: str | _Function
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, said: Any, columns: Sequence[str] = ()) -> Condition:
+    def of(cls, predicate: Any, columns: Sequence[str] = ()) -> Condition:
         """Read a condition: an expression in text, or a function and the columns that it reads.
+
+        Parameters
+        ----------
+        predicate
+            A column name, an expression, or a function from arrays by column name to one boolean per row.
+        columns
+            The columns that a function reads; an expression names its own.
 
         Raises
         ------
@@ -66,25 +76,26 @@ class Condition:
                     ^
         write a column name, or an expression such as "price < 10 and kind = 'trade'"
         """
-        if isinstance(said, str) and said.strip():
-            return cls(said, tuple(dict.fromkeys(names_in(parse(said)))))
-        if callable(said):
-            return cls(said, tuple(columns))
+        if isinstance(predicate, str) and predicate.strip():
+            return cls(predicate, tuple(dict.fromkeys(names_in(parse(predicate)))))
+        if callable(predicate):
+            return cls(predicate, tuple(columns))
         raise QueryError(
-            f"`condition` must be a column name, an expression such as 'price < 10', or a function; got {said!r}"
+            f"`condition` must be a column name, an expression such as 'price < 10', or a function; got {predicate!r}",
+            parameter="condition",
         )
 
     def mask(self, columns: Mapping[str, Column], rows: int | None = None, *, query: str | None = None) -> np.ndarray:
-        """For each row whether the condition is true of it: neither false nor null.
+        """Whether the condition is true of each row: neither false nor null.
 
         Parameters
         ----------
         columns
-            The columns by name; more than the condition reads may be there.
+            The columns by name, at least those that the condition reads.
         rows
-            How many rows there are, where no column tells.
+            The number of rows, needed where there are no columns.
         query
-            Whose condition it is, for error messages.
+            The query that the condition belongs to, for error messages.
 
         Raises
         ------
@@ -97,44 +108,50 @@ class Condition:
         """
         if rows is None:
             rows = len(next(iter(columns.values())))
-        who = "" if query is None else f"query {query!r}: "
+        subject = str(self) if query is None else f"query {query!r}: {self}"
         for name in self.columns:
             if name not in columns:
                 raise DataError(
-                    f"{who}{self} reads a column {name!r} that the rows do not have; {did_you_mean(name, columns)}"
+                    f"{subject} reads a column {name!r} that the rows do not have; {did_you_mean(name, columns)}"
                 )
-        if not isinstance(self.said, str):
-            return self._call({name: as_array(columns[name]) for name in self.columns}, rows, who)
-        return truth_of(self.said, columns, rows, f"{who}{self}")
-
-    def _call(self, arrays: dict[str, np.ndarray], rows: int, who: str) -> np.ndarray:
-        assert callable(self.said)
-        if not arrays:
-            raise QueryError(f"{who}{self} is a function that reads no columns; name them: columns=['price']")
-        try:
-            answer = self.said(dict(arrays))
-        except Exception as error:
-            raise DataError(
-                f"{who}{self} raised {type(error).__name__}: {error}; {self._find_record(arrays, rows)}"
-            ) from error
-        data = np.asarray(np.ma.getdata(answer))
-        if data.shape != (rows,) or data.dtype != np.bool_:
-            raise DataError(
-                f"{who}{self} must return one boolean per row, an array of shape ({rows},) and type bool; "
-                f"got shape {data.shape} and type {data.dtype}"
+        if isinstance(self.predicate, str):
+            return truth_of(self.predicate, columns, rows, subject)
+        if not self.columns:
+            raise QueryError(
+                f"{subject} is a function that reads no columns; name them: columns=['price']",
+                parameter="columns",
+                query=query,
             )
-        return data & ~np.ma.getmaskarray(answer) if np.ma.isMaskedArray(answer) else data
-
-    def _find_record(self, arrays: dict[str, np.ndarray], rows: int) -> str:
-        assert callable(self.said)
-        for i in range(rows):
-            try:
-                self.said({name: array[i : i + 1] for name, array in arrays.items()})
-            except Exception:
-                record = ", ".join(f"{n}={array[i : i + 1].tolist()[0]!r}" for n, array in arrays.items())
-                return f"row {i} of {rows}: {record}"
-        return f"on {rows} rows at once, though on none of them alone"
+        return _call(self.predicate, {name: as_array(columns[name]) for name in self.columns}, rows, subject)
 
     def __str__(self) -> str:
-        named = repr(self.said) if isinstance(self.said, str) else getattr(self.said, "__qualname__", repr(self.said))
-        return f"the condition {named}"
+        if isinstance(self.predicate, str):
+            return f"the condition {self.predicate!r}"
+        return f"the condition {getattr(self.predicate, '__qualname__', repr(self.predicate))}"
+
+
+def _call(function: _Function, arrays: _Arrays, rows: int, subject: str) -> np.ndarray:
+    """Whether the user's function is true of each row; where it fails, the error names the first row it fails on."""
+    try:
+        answer = function(dict(arrays))
+    except Exception as error:
+        raise DataError(
+            f"{subject} raised {type(error).__name__}: {error}; {_failing_row(function, arrays, rows)}"
+        ) from error
+    data = np.asarray(np.ma.getdata(answer))
+    if data.shape != (rows,) or data.dtype != np.bool_:
+        raise DataError(
+            f"{subject} must return one boolean per row, an array of shape ({rows},) and type bool; "
+            f"got shape {data.shape} and type {data.dtype}"
+        )
+    return data & ~np.ma.getmaskarray(answer) if np.ma.isMaskedArray(answer) else data
+
+
+def _failing_row(function: _Function, arrays: _Arrays, rows: int) -> str:
+    for i in range(rows):
+        try:
+            function({name: array[i : i + 1] for name, array in arrays.items()})
+        except Exception:
+            record = ", ".join(f"{n}={array[i : i + 1].tolist()[0]!r}" for n, array in arrays.items())
+            return f"row {i} of {rows}: {record}"
+    return f"on {rows} rows at once, though on none of them alone"

@@ -53,19 +53,19 @@ _INT64 = 2**63
 _to_decimals = np.frompyfunc(decimal.Decimal, 1, 1)
 
 
-def truth_of(text: str, columns: Mapping[str, Column], rows: int, said_by: str) -> np.ndarray:
-    """For each row whether the expression is true of it; errors begin with ``said_by``.
+def truth_of(text: str, columns: Mapping[str, Column], rows: int, subject: str) -> np.ndarray:
+    """Whether the expression is true of each row; errors begin with ``subject``.
 
     >>> truth_of("v / 2 > 1", {"v": Column.of([1, 3, None])}, 3, "the condition")
     array([False,  True, False])
     """
     try:
         with decimal.localcontext(decimal.Context(prec=100)), np.errstate(all="ignore"):
-            answer = _Expression(text, columns, said_by).compute(parse(text))
+            answer = _Expression(text, columns, subject).compute(parse(text))
     except (ArithmeticError, RecursionError) as error:
-        raise DataError(f"{said_by} cannot be computed: {error!r}; make it simpler, or cast the columns") from error
+        raise DataError(f"{subject} cannot be computed: {error!r}; make it simpler, or cast the columns") from error
     if answer.kind not in ("boolean", "null"):
-        raise DataError(f"{said_by} is {_called(answer.kind)}, not true or false; compare it with something")
+        raise DataError(f"{subject} is {_called(answer.kind)}, not true or false; compare it with something")
     return np.broadcast_to(answer.true, (rows,))
 
 
@@ -146,8 +146,8 @@ def _three_valued(true: Any, false: Any) -> Values:
 class _Expression:
     """One computation of a condition: its text for error messages, and the columns that its names stand for."""
 
-    def __init__(self, text: str, columns: Mapping[str, Column], said_by: str) -> None:
-        self.text, self.columns, self.said_by = text, columns, said_by
+    def __init__(self, text: str, columns: Mapping[str, Column], subject: str) -> None:
+        self.text, self.columns, self.subject = text, columns, subject
 
     def compute(self, tree: Tree) -> Values:
         """The values of a tree."""
@@ -195,12 +195,12 @@ class _Expression:
         else:
             x, y = _same_numbers(a, b) if numbers else (a.values, b.values)
         if _is_object(x) or _is_object(y):
-            found = _where(valid, _SIGNS[sign], x, y, bool)
+            holds = _where(valid, _SIGNS[sign], x, y, bool)
         elif "float" in (a.kind, b.kind):
-            found = _compare_floats(sign, x, y)
+            holds = _compare_floats(sign, x, y)
         else:
-            found = _SIGNS[sign](x, y)
-        return Values("boolean", found & valid, valid)
+            holds = _SIGNS[sign](x, y)
+        return Values("boolean", holds & valid, valid)
 
     def _calculate(self, tree: Node, a: Values, b: Values) -> Values:
         for operand in (a, b):
@@ -225,7 +225,7 @@ class _Expression:
         return Values(kind, _SIGNS[tree.op](x, y), valid)
 
     def _refuse(self, what: str, at: int, instead: str) -> NoReturn:
-        raise DataError(f"{self.said_by} {what}; got\n{point_at(self.text, at)}\n{instead}")
+        raise DataError(f"{self.subject} {what}; got\n{point_at(self.text, at)}\n{instead}")
 
 
 def _literal(value: Any) -> Values:
@@ -265,7 +265,7 @@ def _same_numbers(a: Values, b: Values) -> tuple[Any, Any]:
 
 
 def _meet_as_doubles(whole: Values, point: Values) -> bool:
-    """Whether integers compare with a literal such as 10.5 as doubles, exactly: what spares them becoming decimals."""
+    """Whether integers may meet a literal such as 10.5 as doubles and still compare exactly: decimals are slower."""
     if (whole.kind, point.kind) != ("integer", "decimal") or point.values.ndim or _is_object(whole.values):
         return False
     literal = point.values.item()
@@ -284,7 +284,7 @@ def _to_objects(values: Any) -> Any:
     return np.asarray(values).astype(object)  # Python's integers: `asarray` to object would keep NumPy's
 
 
-def _is_object(values: Any) -> bool:
+def _is_object(values: np.ndarray | np.generic) -> bool:
     return values.dtype == object
 
 
@@ -298,11 +298,11 @@ def _where(valid: Any, function: Callable[[Any, Any], Any], x: Any, y: Any, dtyp
 
 def _compare_floats(sign: str, x: Any, y: Any) -> Any:
     """Doubles in Spark's order: NaN equals NaN and is larger than all others."""
-    found = _SIGNS[sign](x, y)
+    holds = _SIGNS[sign](x, y)
     x_nan, y_nan = np.isnan(x), np.isnan(y)
     if not (x_nan.any() or y_nan.any()):
-        return found
-    return np.where(x_nan | y_nan, _SIGNS[sign](x_nan, y_nan), found)
+        return holds
+    return np.where(x_nan | y_nan, _SIGNS[sign](x_nan, y_nan), holds)
 
 
 def _fits(sign: str, x: Any, y: Any) -> bool:
@@ -318,6 +318,6 @@ def _most(whole: Any) -> int:
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    """Of integers or decimals as objects; Python's own has the sign of the right side."""
+    """The remainder of integers or decimals as objects; Python's ``%`` has the sign of the right side."""
     rest = abs(x) % abs(y)
     return np.where(x < 0, -rest, rest)

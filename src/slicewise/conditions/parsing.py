@@ -73,10 +73,14 @@ _HELP = "write a column name, or an expression such as \"price < 10 and kind = '
 
 
 def point_at(text: str, at: int) -> str:
-    """The text with a caret under a place in it; of a long one, what stands around the place."""
+    """The text, or the part of a long one around a place, with a caret under that place."""
     first = max(0, at - 60)
     shown = re.sub(r"\s", " ", text[first : at + 40])
     return f"    {shown}\n    {' ' * (at - first)}^"
+
+
+def _refusal(problem: str) -> QueryError:
+    return QueryError(f"`condition` {problem}", parameter="condition")
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def parse(text: str) -> Tree:
     try:
         tree = parser.disjunction()
     except RecursionError:
-        raise QueryError(f"`condition` is nested too deeply; got {text[:40]!r}...; make it simpler") from None
+        raise _refusal(f"is nested too deeply; got {text[:40]!r}...; make it simpler") from None
     if parser.token.kind != "end":
         parser.refuse("`and`, `or` or the end")
     return tree
@@ -114,7 +118,7 @@ class _Parser:
         token = self.token
         got = "ends" if token.kind == "end" else f"has {token.value!r}"
         help_ = "put a name that is no single word, or a keyword, in backticks" if token.kind == "word" else _HELP
-        raise QueryError(f"`condition` {got} where {wanted} should be; got\n{point_at(self.text, token.at)}\n{help_}")
+        raise _refusal(f"{got} where {wanted} should be; got\n{point_at(self.text, token.at)}\n{help_}")
 
     def disjunction(self) -> Tree:
         return self._chain("or", self._conjunction)
@@ -208,12 +212,12 @@ class _Parser:
         self.refuse("a value")
 
     def _read(self, at: int) -> _Token:
-        found = _TOKEN.match(self.text, at)
-        if found is not None and found.lastgroup is not None:
-            return _Token(found.lastgroup, found[found.lastgroup], found.start(found.lastgroup))
+        match = _TOKEN.match(self.text, at)
+        if match is not None and match.lastgroup is not None:
+            return _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
         at += len(self.text[at:]) - len(self.text[at:].lstrip())
         what = "a quote that is not closed" if self.text[at] in "'\"`" else "something that we cannot read"
-        raise QueryError(f"`condition` has {what}; got\n{point_at(self.text, at)}\n{_HELP}")
+        raise _refusal(f"has {what}; got\n{point_at(self.text, at)}\n{_HELP}")
 
     def _next(self) -> _Token:
         token = self.token

@@ -1,42 +1,42 @@
-"""Measures: what rows are counted in besides event time, for workloads that Spark slices.
+"""Axes: what rows are counted in besides event time, for workloads that Spark slices.
 
-Rows of a key in order advance in every measure at once: in event time, in their position, in units of a column, in the
-number of markers passed. A slice is a cell of all measures that some window needs (the vector timestamps of general
-stream slicing), and slices in the order of their rows are in order of every measure.
+Rows of a key in order advance on every axis at once: in event time, in their position, in units of a column, in the
+number of markers passed. A slice is a cell of all axes that some window needs (the vector timestamps of general
+stream slicing), and slices in the order of their rows are in order on every axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 import pyarrow as pa
 
-from slicewise.amounts import INTEGER, ROWS, Amount
+from slicewise.amounts import ROWS
 from slicewise.errors import QueryError
 from slicewise.times import LARGEST_TIME
-from slicewise.windows import Punctuated, Sliding, Window
+from slicewise.windows import Sliding, Window
 
-__all__ = ["Gauge", "Marks", "Measure", "Positions", "Units", "counts_rows", "counts_units", "gauge_of", "measures_of"]
+__all__ = ["Axis", "Marks", "MeasureScale", "Positions", "Units", "axes_of", "scale_of"]
 
 #: Decimals of so many digits are integers of 64 bits.
 LONG_DIGITS = 18
 
 
 @dataclass(frozen=True)
-class Gauge:
+class MeasureScale:
     """How a column is read as a measure.
 
     Attributes
     ----------
-    scale
-        Decimals are read as integers: the measure times ``10**scale``.
+    digits
+        Decimals are read as integers: the measure times ``10**digits``.
     exact
         The measure is an integer, and so are the bounds of windows; otherwise both are doubles.
     """
 
-    scale: int = 0
+    digits: int = 0
     exact: bool = True
 
 
@@ -51,10 +51,10 @@ class Positions:
 
 @dataclass(frozen=True)
 class Units:
-    """A numeric column that only advances. The windows are in what the gauge reads."""
+    """A numeric column that only advances. The windows are in what the scale reads."""
 
     column: str
-    gauge: Gauge
+    scale: MeasureScale
     windows: tuple[Sliding, ...]
     places: tuple[int, ...]
     by_position = True
@@ -62,82 +62,67 @@ class Units:
 
 @dataclass(frozen=True)
 class Marks:
-    """How many rows so far met a condition."""
+    """How many rows so far met the condition of a window's markers."""
 
-    window: Punctuated
+    window: Window
     places: tuple[int, ...]
     by_position = False
 
 
-Measure = Positions | Units | Marks
+Axis = Positions | Units | Marks
 
 
-def counts_rows(window: Window) -> bool:
-    """Whether length and slide are rows."""
-    return isinstance(window, Sliding) and window.measures == (ROWS,)
+def axes_of(context: Sequence[Window], types: Mapping[str, pa.DataType]) -> tuple[Axis, ...]:
+    """The axes that some windows are on, each with all its windows."""
+    counted = tuple(place for place, window in enumerate(context) if window.axis == ROWS)
+    axes: list[Axis] = [Positions(_sliding(context[place] for place in counted), counted)] if counted else []
+    units: dict[tuple[str, MeasureScale], list[int]] = {}
+    for place, window in enumerate(context):
+        if window.axis is not None and window.axis.column is not None:
+            column = window.axis.column
+            units.setdefault((column, scale_of(window, types[column])), []).append(place)
+        elif window.markers is not None:
+            axes.append(Marks(window, (place,)))
+    for (column, scale), places in units.items():
+        windows = _sliding(context[place].scaled(scale.digits) if scale.exact else context[place] for place in places)
+        axes.append(Units(column, scale, windows, tuple(places)))
+    return tuple(axes)
 
 
-def counts_units(window: Window) -> bool:
-    """Whether length and slide are units of one column."""
-    return isinstance(window, Sliding) and len(window.measures) == 1 and window.measures[0].column is not None
-
-
-def measures_of(context: Sequence[Window], types: Mapping[str, pa.DataType]) -> tuple[Measure, ...]:
-    """The measures that some windows are on, each with all its windows."""
-    counted = [i for i, w in enumerate(context) if counts_rows(w)]
-    found: list[Measure] = []
-    if counted:
-        windows = tuple(w for w in context if isinstance(w, Sliding) and counts_rows(w))
-        found.append(Positions(windows, tuple(counted)))
-    units: dict[tuple[str, Gauge], list[int]] = {}
-    for i, window in enumerate(context):
-        if isinstance(window, Sliding) and counts_units(window):
-            column = str(window.measure.column)
-            units.setdefault((column, gauge_of(window, types[column])), []).append(i)
-        elif isinstance(window, Punctuated):
-            found.append(Marks(window, (i,)))
-    for (column, gauge), places in units.items():
-        found.append(Units(column, gauge, tuple(_twin(context[i], gauge) for i in places), tuple(places)))
-    return tuple(found)
-
-
-def gauge_of(window: Sliding, type_: pa.DataType) -> Gauge:
+def scale_of(window: Window, type_: pa.DataType) -> MeasureScale:
     """How a column of this type is read for a window on it.
 
-        >>> from slicewise.times import LARGEST_TIME
-    from slicewise.windows import tumbling
-        >>> from slicewise.amounts import units
-        >>> gauge_of(tumbling(units(0.25, "km")), pa.decimal128(9, 1))
-        Gauge(scale=2, exact=True)
+    >>> from slicewise.amounts import units
+    >>> from slicewise.windows import tumbling
+    >>> scale_of(tumbling(units(0.25, "km")), pa.decimal128(9, 1))
+    MeasureScale(digits=2, exact=True)
 
-        Raises
-        ------
-        QueryError
-            With the reason why it cannot be, as the end of a sentence.
+    Raises
+    ------
+    QueryError
+        With the reason why it cannot be, as the end of a sentence.
     """
-    sizes = [window.length.size, window.every.size, window.offset]
+    sizes = [*(length.size for length in window.lengths.values()), *window.instants.values()]
     column = window.measure.column
     if pa.types.is_floating(type_) or (pa.types.is_integer(type_) and any(isinstance(s, float) for s in sizes)):
-        return Gauge(exact=False)
+        return MeasureScale(exact=False)
     if pa.types.is_integer(type_):
-        gauge = Gauge()
+        scale = MeasureScale()
     elif pa.types.is_decimal(type_):
-        gauge = Gauge(max(type_.scale, *(-int(Decimal(str(s)).normalize().as_tuple().exponent) for s in sizes)))
-        if type_.precision - type_.scale + gauge.scale > LONG_DIGITS:
-            raise QueryError(f"{column!r} is {type_}, which 64 bits do not hold")
+        scale = MeasureScale(max(type_.scale, *(-int(Decimal(str(s)).normalize().as_tuple().exponent) for s in sizes)))
+        if type_.precision - type_.scale + scale.digits > LONG_DIGITS:
+            raise QueryError(f"{column!r} is {type_}, which 64 bits do not hold", column=column)
     else:
-        raise QueryError(f"{column!r} is {type_}, which is no number")
-    if max(abs(Decimal(str(s))) for s in sizes) * 10**gauge.scale > LARGEST_TIME:
-        raise QueryError(f"{window!r} reaches further than 64 bits")
-    return gauge
+        raise QueryError(f"{column!r} is {type_}, which is no number", column=column)
+    if max(abs(Decimal(str(s))) for s in sizes) * 10**scale.digits > LARGEST_TIME:
+        raise QueryError(f"{window!r} reaches further than 64 bits", parameter="window", column=column)
+    return scale
 
 
-def _twin(window: Window, gauge: Gauge) -> Sliding:
-    """The same window in what the gauge reads."""
-    assert isinstance(window, Sliding)
-    if not gauge.exact:
-        return window
-    length, every, offset = (
-        int(Decimal(str(s)) * 10**gauge.scale) for s in (window.length.size, window.every.size, window.offset)
-    )
-    return Sliding(Amount(length, INTEGER), Amount(every, INTEGER), offset)
+def _sliding(windows: Iterable[Window]) -> tuple[Sliding, ...]:
+    """No other kind is on rows or units yet."""
+    checked = []
+    for window in windows:
+        assert isinstance(window, Sliding), window
+        checked.append(window)
+    return tuple(checked)

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.aggregates.order import MaxCount, MinCount, Range
-from slicewise.amounts import ROWS
-from slicewise.swag.base import is_selective
-from slicewise.windows import Context, Cumulative, Landmark, Sliding, Window
+from slicewise.windows import Context
 from slicewise.workload import Workload
 
 __all__ = ["AggregateTraits", "Characteristics", "QueryTraits", "characteristics_of"]
@@ -22,7 +20,7 @@ __all__ = ["AggregateTraits", "Characteristics", "QueryTraits", "characteristics
 class AggregateTraits:
     """What the decisions need to know of an aggregate.
 
-    ``extreme`` says that it is made of extremes and takes rows in any order: rows that do not hold the extreme may
+    ``extreme`` means that it is made of extremes and takes rows in any order: rows that do not hold the extreme may
     leave without a trace.
     """
 
@@ -39,7 +37,7 @@ class AggregateTraits:
         a = aggregate
         # By the function and not by the class: a subclass may have replaced it.
         of_extremes = type(a).combine in {cls.combine for cls in (Range, MaxCount, MinCount)}
-        extreme = a.commutative and (is_selective(a) or of_extremes)
+        extreme = a.commutative and (a.selective or of_extremes)
         return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind, extreme)
 
 
@@ -62,7 +60,7 @@ class QueryTraits:
 class Characteristics:
     """A workload, as the decisions see it.
 
-    ``breaks_ties`` says that rows of equal event time are put in order by further columns, so that a row may belong
+    ``breaks_ties`` means that rows of equal event time are put in order by further columns, so that a row may belong
     before one that has come already, even on an ordered stream.
     """
 
@@ -83,20 +81,11 @@ def characteristics_of(workload: Workload, *, ordered: bool = False) -> Characte
         QueryTraits(
             name=q.name,
             context=q.window.context,
-            counts_rows=ROWS in q.window.measures,
+            counts_rows=q.window.counts_rows,
             multi_measure=len(q.window.measures) > 1,
-            overlap=_overlap(q.window),
+            overlap=q.window.overlap,
             aggregates=tuple(AggregateTraits.of(a) for a in q.aggregates.values()),
         )
         for q in workload.queries
     )
     return Characteristics(ordered, queries, bool(workload.order), workload.lateness)
-
-
-def _overlap(window: Window) -> int:
-    if isinstance(window, Sliding) and window.length.measure == window.every.measure:
-        return max(1, int(-(-window.length.size // window.every.size)))
-    if isinstance(window, Cumulative):
-        return int(window.length.size // window.every.size)
-    # Landmark windows never end: what counts is that the slices before the horizon merge into one.
-    return 2 if isinstance(window, Landmark) else 1

@@ -2,7 +2,7 @@
 
 The tree of a condition becomes the text of a Spark expression, with every conversion spelled out, so that neither the
 session's settings (ANSI mode, decimal rules, string literals), nor collations, nor Spark's own idea of common types
-have a say. What cannot be said exactly is not said: :class:`UntranslatableError` tells why.
+play a part. What cannot be written exactly is not written: :class:`UntranslatableError` gives the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLAIN_TEXT = re.compile(r"[\w .,:;@#+/-]*", re.ASCII)
 
 
 class UntranslatableError(Exception):
-    """A condition that only Python computes exactly; says what of it."""
+    """A condition that only Python computes exactly; the message names the part."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class _Typed:
     type: pa.DataType | None = None
 
 
-def condition_sql(said: str, types: Mapping[str, pa.DataType], named: Callable[[str], str]) -> str:
+def condition_sql(condition: str, types: Mapping[str, pa.DataType], named: Callable[[str], str]) -> str:
     """A Spark expression that is true for the rows that meet a condition, and false for all others.
 
     Parameters
@@ -59,10 +59,10 @@ def condition_sql(said: str, types: Mapping[str, pa.DataType], named: Callable[[
     >>> condition_sql("price < 10 and kind = 'a'", {"price": pa.int32(), "kind": pa.string()}, str)
     "coalesce(((price < CAST(10 AS BIGINT)) AND (CAST(kind AS STRING) = 'a')), false)"
     """
-    found = _Translation(types, named).of(parse(said))
-    if found.kind not in ("boolean", "null"):
-        raise UntranslatableError(f"{said!r} is neither true nor false")
-    return f"coalesce({found.text}, false)"
+    translated = _Translation(types, named).of(parse(condition))
+    if translated.kind not in ("boolean", "null"):
+        raise UntranslatableError(f"{condition!r} is neither true nor false")
+    return f"coalesce({translated.text}, false)"
 
 
 class _Translation:

@@ -19,6 +19,7 @@ __all__ = [
     "keep_tuples",
     "needs_tuples",
     "remove_tuples",
+    "shift_rows",
     "slicing_technique",
     "split_slices",
 ]
@@ -87,18 +88,23 @@ def split_slices(c: Characteristics) -> Decision:
 
 def remove_tuples(aggregate: AggregateTraits, c: Characteristics, *, exact: bool = True) -> Decision:
     """Figure 6: how are tuples removed from slices?  ``"never"``, ``"invert"`` or ``"recompute"``."""
+    shift = shift_rows(aggregate, c)
+    if not shift:
+        return Decision("never", shift.reason)
+    leave = how_rows_leave(aggregate, exact=exact)
+    return Decision("invert" if leave.choice == "invert" else "recompute", f"{shift.reason}, and {leave.reason}")
+
+
+def shift_rows(aggregate: AggregateTraits, c: Characteristics) -> Decision:
+    """Does a row out of order shift later ones out of their slices, where partials of this aggregate are kept?"""
     counting = [q.name for q in c.queries if q.counts_rows and aggregate in q.aggregates]
     if not counting:
-        return Decision("never", "no query over it counts rows: a row stays in its slice")
+        return Decision(False, "no query over it counts rows: a row stays in its slice")
     if c.ordered:
-        return Decision("never", "rows come in order: none shifts the ones behind it")
+        return Decision(False, "rows come in order: none shifts the ones behind it")
     if not c.lateness:
-        return Decision("never", "nothing is corrected: rows are folded when their order is final")
-    leave = how_rows_leave(aggregate, exact=exact)
-    return Decision(
-        "invert" if leave.choice == "invert" else "recompute",
-        f"query {counting[0]!r} shifts rows between slices, and {leave.reason}",
-    )
+        return Decision(False, "nothing is corrected: rows are folded when their order is final")
+    return Decision(True, f"query {counting[0]!r} shifts rows between slices")
 
 
 def how_rows_leave(aggregate: AggregateTraits, *, exact: bool) -> Decision:
@@ -124,7 +130,7 @@ def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool)
     # Every window of every query may add its own edges, so that slices per window grow with the number of queries.
     slices = max(overlaps, default=1) * (2 if len(overlaps) > 1 else 1) + len(overlaps)
     if slices < LONG_WINDOW:
-        return Decision("lazy", f"folding {_many(slices, 'slice')} per window is as fast as any look-up")
+        return Decision("lazy", f"folding {_count_of(slices, 'slice')} per window is as fast as any look-up")
     if aggregate.kind == "holistic":
         return Decision(
             "lazy", "holistic partials grow with the rows they hold: a tree of them would hold every row again"
@@ -149,16 +155,16 @@ def slicing_technique(c: Characteristics, progressions: int, points: int) -> Dec
         return Decision(
             "pairs", "the slide does not divide the length: each slide has a begin and an end in it" + begins
         )
-    found = " and ".join(_many(n, what) for n, what in ((progressions, "grid"), (points, "fixed point")) if n)
-    return Decision("edges", f"the edges of {found}, each cut once" + begins)
+    grids = " and ".join(_count_of(n, noun) for n, noun in ((progressions, "grid"), (points, "fixed point")) if n)
+    return Decision("edges", f"the edges of {grids}, each cut once" + begins)
 
 
-def _many(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def _count_of(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def _queries(names: list[str], what: str) -> str:
+def _queries(names: list[str], context: str) -> str:
     if len(names) == 1:
-        return f"query {names[0]!r} is {what}"
-    said = ", ".join(map(repr, names[:3])) if len(names) <= 3 else f"{names[0]!r} and {len(names) - 1} more"
-    return f"queries {said} are {what}"
+        return f"query {names[0]!r} is {context}"
+    listed = ", ".join(map(repr, names[:3])) if len(names) <= 3 else f"{names[0]!r} and {len(names) - 1} more"
+    return f"queries {listed} are {context}"

@@ -14,18 +14,19 @@ from slicewise.plan.decisions import (
     choose_store,
     how_rows_leave,
     keep_tuples,
-    remove_tuples,
+    shift_rows,
     slicing_technique,
     split_slices,
 )
 from slicewise.plan.grids import points_of, progressions_of
-from slicewise.plan.routes import explain_routes
-from slicewise.windows import Context, Session
+from slicewise.plan.routes import SLICES, route_of, stream_route
 from slicewise.workload import Workload
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_routes"]
 
 WIDTH = 108
+#: Reasons beside long names are wrapped at this width, whatever the terminal.
+NARROWEST = 30
 #: Aggregates with longer names push their line out of the columns.
 LONGEST_LABEL = 40
 #: How many queries are listed; of more, the rest is counted.
@@ -83,15 +84,15 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: int | None 
 
 def _opening(workload: Workload, ordered: bool) -> str:
     keys = f"keys {', '.join(workload.keys)}" if workload.keys else "no keys"
-    said = [f"time {workload.time}" + (f" in {workload.unit}" if workload.unit else ""), keys]
+    parts = [f"time {workload.time}" + (f" in {workload.unit}" if workload.unit else ""), keys]
     if workload.order:
-        said.append(f"ties broken by {', '.join(workload.order)}")
+        parts.append(f"ties broken by {', '.join(workload.order)}")
     if ordered:
-        said.append("rows in order, each its own watermark")
+        parts.append("rows in order, each its own watermark")
     else:
-        said.append(f"rows out of order by up to {_duration(workload, workload.watermark)}")
-    said.append(f"corrected for {_duration(workload, workload.lateness)}")
-    return f"workload  {', '.join(said)}"
+        parts.append(f"rows out of order by up to {_duration(workload, workload.watermark)}")
+    parts.append(f"corrected for {_duration(workload, workload.lateness)}")
+    return f"workload  {', '.join(parts)}"
 
 
 def _duration(workload: Workload, size: int) -> str:
@@ -124,7 +125,7 @@ def _decisions(
         yield repr(aggregate), _store(aggregate, c)
 
 
-#: What is said of aggregates whose rows leave slices: always by inverse, by inverse for exact types only, and so on.
+#: How rows leave the partials of aggregates, where types are exact and where they are not.
 REMOVALS = {
     ("invert", "invert"): "taken out of {} by inverse",
     ("invert", "recompute"): (
@@ -137,26 +138,27 @@ REMOVALS = {
 
 def _removal(c: Characteristics, aggregates: list[Aggregate]) -> Decision:
     """What is done where rows shift between slices, for all aggregates at once."""
-    found: dict[str, Decision] = {}
-    ways: dict[tuple[str, str], list[str]] = {}
+    counted = {traits for q in c.queries if q.counts_rows for traits in q.aggregates}
+    if not counted:
+        return Decision("never", "no query counts rows: a row stays in its slice")
+    shifts: dict[str, Decision] = {}
+    ways: dict[tuple[str, ...], list[str]] = {}
     for aggregate in aggregates:
         traits = AggregateTraits.of(aggregate)
+        if traits not in counted:
+            continue
+        shift = shift_rows(traits, c)
+        if not shift:
+            return Decision("never", shift.reason)
         # Counts are exact; of other types one only knows when rows come.
         exactness = (True, True) if isinstance(aggregate, Count) else (True, False)
-        for exact in exactness:
-            decision = remove_tuples(traits, c, exact=exact)
-            found.setdefault(decision.choice, decision)
-        if decision.choice != "never":
-            way = tuple(how_rows_leave(traits, exact=exact).choice for exact in exactness)
-            ways.setdefault(way, []).append(repr(aggregate))
-    moved = [choice for choice in ("invert", "recompute") if choice in found]
-    if not moved:
-        if not any(q.counts_rows for q in c.queries):
-            return Decision("never", "no query counts rows: a row stays in its slice")
-        never = [d for d in (remove_tuples(AggregateTraits.of(a), c) for a in aggregates) if "over it" not in d.reason]
-        return Decision("never", never[0].reason)
-    said = [what.format(_listed(ways[way])) for way, what in REMOVALS.items() if way in ways]
-    return Decision(" or ".join(moved), f"{found[moved[0]].reason.split(', and ')[0]}: {'; '.join(said)}")
+        way = tuple(how_rows_leave(traits, exact=exact).choice for exact in exactness)
+        ways.setdefault(way, []).append(repr(aggregate))
+        for choice in way:
+            shifts.setdefault("invert" if choice == "invert" else "recompute", shift)
+    choices = [choice for choice in ("invert", "recompute") if choice in shifts]
+    how = "; ".join(text.format(_listed(ways[way])) for way, text in REMOVALS.items() if way in ways)
+    return Decision(" or ".join(choices), f"{shifts[choices[0]].reason}: {how}")
 
 
 def _listed(names: list[str]) -> str:
@@ -177,17 +179,13 @@ def _yes_or_no(decision: Decision) -> Decision:
 
 
 def _technique(workload: Workload, c: Characteristics) -> Decision:
-    known = [q.window for q in workload.queries if q.window.context is Context.FREE and not _counts(q.window)]
+    known = [q.window for q in workload.queries if q.window.is_periodic]
     decision = slicing_technique(c, len(progressions_of(known)), len(points_of(known)))
-    gaps = [int(q.window.gap.size) for q in workload.queries if isinstance(q.window, Session)]
+    gaps = [q.window.session_gap for q in workload.queries if q.window.session_gap is not None]
     if gaps and decision.choice != "sessions":
         gap = Amount(min(gaps), workload.time_measure)
         return Decision(decision.choice, f"{decision.reason}; and where nothing comes for longer than {gap}")
     return decision
-
-
-def _counts(window: object) -> bool:
-    return any(m.kind in ("rows", "units") for m in window.measures)  # type: ignore[attr-defined]
 
 
 def _store(aggregate: Aggregate, c: Characteristics) -> Decision:
@@ -204,15 +202,34 @@ def _store(aggregate: Aggregate, c: Characteristics) -> Decision:
 
 
 def _traits(aggregate: Aggregate) -> str:
-    said = [aggregate.kind, "commutative" if aggregate.commutative else "depends on order"]
+    traits = [aggregate.kind, "commutative" if aggregate.commutative else "depends on order"]
     if aggregate.invertible:
-        said.append("invertible")
+        traits.append("invertible")
     if aggregate.timed:
-        said.append("carries event times")
-    return ", ".join(said)
+        traits.append("carries event times")
+    return ", ".join(traits)
 
 
-def _row(question: str, decision: Decision, label: int, choice: int) -> list[str]:
-    head = f"  {question:<{label}}  {decision.choice:<{choice}}"
-    body = textwrap.wrap(decision.reason, WIDTH - len(head) - 2)
-    return [f"{head}  {body[0]}", *(f"{'':<{len(head)}}  {line}" for line in body[1:])]
+def _row(label: str, decision: Decision, label_width: int, choice_width: int) -> list[str]:
+    """The choice beside its label, and its reason beside that, in as many lines as it takes."""
+    head = f"  {label:<{label_width}}  {decision.choice:<{choice_width}}  "
+    body = textwrap.wrap(decision.reason, max(WIDTH - len(head), NARROWEST)) or [""]
+    return [f"{head}{body[0]}".rstrip(), *(f"{'':<{len(head)}}{line}" for line in body[1:])]
+
+
+def explain_routes(workload: Workload) -> list[str]:
+    """For each query its route and why, as lines for a terminal.
+
+    >>> import slicewise as sw
+    >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
+    >>> print(*explain_routes(w.query("mid", sw.session("5 minutes"), mid=sw.median("v"))), sep="\\n")
+      trend        slices  sliced in the JVM, composed in NumPy
+      mid          rows    median('v') is computed in Python
+      as a stream  slices  sliced where they are read; shards get slices, not rows
+    """
+    routes = [(query.name, route_of(query)) for query in workload.queries[:LISTED]]
+    if len(workload.queries) > LISTED:
+        routes.append((f"and {len(workload.queries) - LISTED} more", Decision("", "")))
+    routes.append(("as a stream", stream_route(workload)))
+    width = max(len(name) for name, _ in routes)
+    return [line for name, route in routes for line in _row(name, route, width, len(SLICES))]

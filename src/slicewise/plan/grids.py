@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
-from slicewise.windows import Between, Cumulative, Landmark, Sliding, Window
+from slicewise.windows import Progression, Window
 
 __all__ = ["Progression", "points_of", "progressions_of", "reduce_progressions"]
-
-
-@dataclass(frozen=True)
-class Progression:
-    """Edges ``phase + k * step``, for every integer k."""
-
-    step: int
-    phase: int
 
 
 def progressions_of(windows: Iterable[Window]) -> list[Progression]:
@@ -27,28 +18,12 @@ def progressions_of(windows: Iterable[Window]) -> list[Progression]:
     >>> progressions_of([tumbling(10), tumbling(5), sliding(13, every=10)])
     [Progression(step=5, phase=0), Progression(step=10, phase=3)]
     """
-    found = set()
-    for window in windows:
-        if isinstance(window, Sliding):
-            every = int(window.every.size)
-            found.add(Progression(every, window.offset % every))
-            found.add(Progression(every, (window.offset + int(window.length.size)) % every))
-        elif isinstance(window, Cumulative):
-            found.add(Progression(int(window.every.size), window.offset % int(window.every.size)))
-        elif isinstance(window, Landmark):
-            found.add(Progression(int(window.every.size), window.since % int(window.every.size)))
-    return reduce_progressions(found)
+    return reduce_progressions({progression for window in windows for progression in window.progressions})
 
 
 def points_of(windows: Iterable[Window]) -> list[int]:
-    """Edges that belong to no progression: where landmarks begin, and the bounds of ``between``."""
-    found: set[int] = set()
-    for window in windows:
-        if isinstance(window, Landmark):
-            found.add(window.since)
-        elif isinstance(window, Between):
-            found |= {window.start, window.end}
-    return sorted(found)
+    """Edges that belong to no progression, ascending: where landmarks begin, and the bounds of ``between``."""
+    return sorted({point for window in windows for point in window.points})
 
 
 def reduce_progressions(progressions: set[Progression]) -> list[Progression]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
 from slicewise.aggregates.guarded import guarded
-from slicewise.amounts import UNITS, Amount, format_instant
+from slicewise.amounts import UNITS, format_instant
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
 from slicewise.results import ResultSchema
 from slicewise.times import LARGEST_TIME, largest_time
-from slicewise.windows import Context, Policy, Session, Window
+from slicewise.windows import Window
 from slicewise.workload import Workload
 
 __all__ = [
@@ -26,8 +26,6 @@ __all__ = [
     "Group",
     "Plan",
     "check_runnable",
-    "is_periodic",
-    "needs_rows",
     "plan_for",
     "tie_columns",
 ]
@@ -74,7 +72,7 @@ class Plan:
     gaps
         The different session gaps, ascending.
     context
-        The different windows that only rows in order can tell: counts, other measures, punctuations, user code.
+        The different windows that are found among rows in order: counts, other measures, punctuations, user code.
     recomputed
         Positions of the monoids that are computed again from stored tuples when rows come out of order.
     column_types
@@ -105,29 +103,41 @@ class Plan:
     max_slice: int | None = None
     order: tuple[str, ...] = ()
 
+    def time_queries(self, group: Group) -> list[np.ndarray]:
+        """For each context-free window, then for each session gap, the queries of a group, as positions in the
+        workload."""
+        nothing = np.empty(0, np.int64)
+        of_family = dict(zip(group.families.tolist(), group.family_queries, strict=True))
+        periodic = [of_family.get(family, nothing) for family in range(len(self.windows))]
+        return periodic + [group.sessions.get(gap, nothing) for gap in range(len(self.gaps))]
+
+    def context_queries(
+        self, group: Group, windows: Sequence[Window], numbers: Collection[int] | None = None
+    ) -> list[np.ndarray]:
+        """For each of some context-aware windows, those of a group's queries that are among ``numbers``."""
+        nothing = np.empty(0, np.int64)
+        asked = [group.context.get(self.context.index(window), nothing) for window in windows]
+        return asked if numbers is None else [queries[np.isin(queries, list(numbers))] for queries in asked]
+
 
 def check_runnable(workload: Workload) -> None:
     """Refuse windows that the engine cannot run."""
     latest = largest_time(workload.unit)
     longest = min(latest, LARGEST_TIME)
     for query in workload.queries:
-        lengths, instants = _times(query.window)
-        if max(map(abs, lengths), default=0) > longest or max(map(abs, instants), default=0) > latest:
+        durations = [int(duration.size) for duration in query.window.durations.values()]
+        instants = [abs(instant) for instant in query.window.instants.values()]
+        if max(durations, default=0) > longest or max(instants, default=0) > latest:
             end = "2**60"
             if workload.unit is not None:
                 day, days = format_instant(latest, workload.unit).split()[0], longest // (86_400 * UNITS[workload.unit])
                 end = f"{day}, with lengths of at most {days} days"
             raise QueryError(
                 f"query {query.name!r}: {query.window!r} reaches further than event times do, which end at {end}; make "
-                "it shorter"
+                "it shorter",
+                parameter="window",
+                query=query.name,
             )
-
-
-def _times(window: Window) -> tuple[list[int], list[int]]:
-    """The durations and the instants that a window is made of."""
-    values = [getattr(window, f.name) for f in fields(window)]
-    durations = [int(v.size) for v in values if isinstance(v, Amount) and v.measure.is_event_time]
-    return durations, [v for v in values if isinstance(v, int)]
 
 
 def plan_for(
@@ -155,7 +165,7 @@ def plan_for(
         split, or when rows leave it, is bounded by that.
     ties
         What decides between rows of equal event time and equal ``order`` columns: their ``"arrival"``; their
-        ``"values"``, where nobody knows how they arrived; ``"sorted"`` says that they arrive in the order of values.
+        ``"values"``, where nobody knows how they arrived; ``"sorted"`` if they arrive in the order of values.
     """
     check_max_slice(max_slice)
     c = characteristics_of(workload, ordered=ordered)
@@ -167,12 +177,11 @@ def plan_for(
         if ties != ARRIVAL and not workload.order:
             monoid.break_ties_by_value()
     stores = tuple(_store(m, c, store) for m in monoids)
-    windows = tuple(dict.fromkeys(q.window for q in workload.queries if is_periodic(q.window)))
-    context = tuple(dict.fromkeys(q.window for q in workload.queries if needs_rows(q.window)))
+    windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.is_periodic))
+    context = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.needs_rows))
     for window in context:
-        for _, watched in window.watch if isinstance(window, Policy) else ():
-            watched.bind(*(types[column] for column in watched.columns))  # refuses types that it cannot work on
-    gaps = tuple(sorted({int(q.window.gap.size) for q in workload.queries if isinstance(q.window, Session)}))
+        window.check_types(types)
+    gaps = tuple(sorted({q.window.session_gap for q in workload.queries if q.window.session_gap is not None}))
     recomputed = tuple(i for i, m in enumerate(monoids) if needs_tuples(AggregateTraits.of(m.aggregate), c))
     return Plan(
         workload=workload,
@@ -195,7 +204,7 @@ def plan_for(
 
 
 def tie_columns(workload: Workload) -> tuple[str, ...]:
-    """The columns by whose values rows of equal event time are put in order where their arrival does not tell.
+    """The columns that put rows of equal event time in order where their arrival is not known.
 
     The ``order`` columns; then measures, which must not go back; then the columns of the queries whose answers depend
     on the order of rows, as these name them. Rows that are equal in all of them are alike to every such query. A query
@@ -207,32 +216,35 @@ def tie_columns(workload: Workload) -> tuple[str, ...]:
     >>> tie_columns(w.query("counts", sw.tumbling(sw.rows(10)), s=sw.sum("e")))
     ('c', 'e')
     """
-    found = list(workload.order)
-    found += [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
+    columns = list(workload.order)
+    columns += [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
     for query in workload.queries:
-        every = needs_rows(query.window)
-        found += query.window.reads if every else ()
-        found += [
+        every = query.window.needs_rows
+        columns += query.window.reads if every else ()
+        columns += [
             column
             for a in query.aggregates.values()
             # Partials that carry their event time pick among rows of equal time by their own value.
             if every or not (a.commutative or (a.timed and not workload.order))
             for column in a.columns
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(columns))
 
 
 def check_store(store: str | None) -> None:
-    """Refuse a store that there is not."""
+    """Refuse an unknown store."""
     if store is not None and store not in STORE_NAMES:
-        raise QueryError(f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}")
+        raise QueryError(
+            f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}", parameter="store"
+        )
 
 
 def check_max_slice(max_slice: int | None) -> None:
     """Refuse a size that no slice can have."""
     if max_slice is not None and (isinstance(max_slice, bool) or not isinstance(max_slice, int) or max_slice < 1):
         raise QueryError(
-            f"`max_slice` must be a number of rows, 1 or more; got {max_slice!r}; leave it out for slices of any size"
+            f"`max_slice` must be a number of rows, 1 or more; got {max_slice!r}; leave it out for slices of any size",
+            parameter="max_slice",
         )
 
 
@@ -245,16 +257,6 @@ def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:
             "eager", f"'prefix' was asked for, but {aggregate!r} has no inverse that takes rows in any order"
         )
     return Decision(wanted, "asked for")
-
-
-def is_periodic(window: Window) -> bool:
-    """Whether a window's edges are known in advance, as event times."""
-    return window.context is Context.FREE and all(m.is_event_time for m in window.measures)
-
-
-def needs_rows(window: Window) -> bool:
-    """Whether only rows in order tell where windows lie."""
-    return not is_periodic(window) and not isinstance(window, Session)
 
 
 def _groups(
@@ -275,8 +277,8 @@ def _groups(
         sessions: dict[int, list[int]] = {}
         for number in queries:
             window = workload.queries[number].window
-            if isinstance(window, Session):
-                sessions.setdefault(gaps.index(int(window.gap.size)), []).append(number)
+            if window.session_gap is not None:
+                sessions.setdefault(gaps.index(window.session_gap), []).append(number)
             else:
                 families.setdefault(family_of[window], []).append(number)
         groups.append(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 
 import pyarrow as pa
 
+from slicewise import amounts
 from slicewise.aggregates import Aggregate
 from slicewise.aggregates.arithmetic import Avg, Count, Sum
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
@@ -15,12 +15,11 @@ from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
 from slicewise.aggregates.visual import M4
 from slicewise.columns import physical_dtype
 from slicewise.errors import QueryError
-from slicewise.plan.axes import counts_rows, counts_units, gauge_of
+from slicewise.plan.axes import scale_of
 from slicewise.plan.characteristics import characteristics_of
 from slicewise.plan.condition_sql import UntranslatableError, condition_sql
 from slicewise.plan.decisions import Decision, keep_tuples
-from slicewise.plan.plan import is_periodic
-from slicewise.windows import Punctuated, Session, Sliding, Window
+from slicewise.windows import Sliding, Window
 from slicewise.workload import Query, Workload
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "ROWS",
     "SLICES",
     "can_turn_around",
-    "explain_routes",
     "is_one_tumbling",
     "route_of",
     "stream_route",
@@ -44,8 +42,6 @@ IN_THE_JVM: frozenset[type[Aggregate]] = frozenset(
 
 #: Slices of fewer rows than this are hardly fewer than the rows themselves.
 FEW_ROWS = 8
-#: Lines for a terminal: how wide, and how many queries are listed.
-WIDTH, LISTED = 108, 12
 
 
 def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> Decision:
@@ -65,45 +61,45 @@ def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> De
 
 
 def _sliced(window: Window, types: Mapping[str, pa.DataType] | None) -> Decision:
-    """Whether the JVM can tell to which slice of such windows a row belongs, and is worth asking."""
-    if is_periodic(window) or isinstance(window, Session):
+    """Whether the JVM can compute to which slice of such windows a row belongs, and it is worth it."""
+    if not window.needs_rows:
         return Decision(True, "sliced in the JVM, composed in NumPy")
-    if isinstance(window, Sliding) and counts_rows(window):
+    if window.axis == amounts.ROWS:
         return _few_slices(window)
-    if isinstance(window, Sliding) and counts_units(window):
-        return _measured(window, types)
-    if isinstance(window, Punctuated):
+    if window.axis is not None:
+        return _measured(window, window.axis, types)
+    if window.markers is not None:
         return _marked(window, types)
     return Decision(False, f"only rows in order tell where the windows of {window!r} lie")
 
 
-def _few_slices(window: Sliding) -> Decision:
-    n, m = int(window.length.size), int(window.every.size)
+def _few_slices(window: Window) -> Decision:
     # Every slide has the begin of a window in it, and its end elsewhere unless the slide divides the length.
-    rows = m if n % m == 0 else m // 2
+    grids = window.progressions
+    rows = min((grid.step for grid in grids), default=FEW_ROWS) // max(len(grids), 1)
     if rows < FEW_ROWS:
-        many = f"{rows} rows" if rows > 1 else "one row"
-        return Decision(False, f"slices of about {many} would be hardly fewer than the rows themselves")
+        size = f"{rows} rows" if rows > 1 else "one row"
+        return Decision(False, f"slices of about {size} would be hardly fewer than the rows themselves")
     return Decision(True, "rows are numbered and sliced in the JVM, composed in NumPy")
 
 
-def _measured(window: Sliding, types: Mapping[str, pa.DataType] | None) -> Decision:
+def _measured(window: Window, axis: amounts.Measure, types: Mapping[str, pa.DataType] | None) -> Decision:
     if types is not None:
         try:
-            gauge_of(window, types[str(window.measure.column)])
+            scale_of(window, types[str(axis.column)])
         except QueryError as error:
             return Decision(False, str(error))
-    return Decision(True, f"sliced by {window.measure.column!r} in the JVM, composed in NumPy")
+    return Decision(True, f"sliced by {axis.column!r} in the JVM, composed in NumPy")
 
 
-def _marked(window: Punctuated, types: Mapping[str, pa.DataType] | None) -> Decision:
-    if not isinstance(window.condition, str):
+def _marked(window: Window, types: Mapping[str, pa.DataType] | None) -> Decision:
+    if not isinstance(window.markers, str):
         return Decision(False, f"{window!r} asks a function of Python which rows start windows")
     if types is not None:
         try:
-            condition_sql(window.condition, types, str)
+            condition_sql(window.markers, types, str)
         except UntranslatableError as error:
-            return Decision(False, f"the JVM would not compute {window.condition!r} as Python does: {error}")
+            return Decision(False, f"the JVM would not compute {window.markers!r} as Python does: {error}")
     return Decision(True, "markers are counted and rows sliced in the JVM, composed in NumPy")
 
 
@@ -117,7 +113,7 @@ def is_one_tumbling(workload: Workload) -> bool:
     if len(workload.queries) != 1:
         return False
     window = workload.queries[0].window
-    return is_periodic(window) and isinstance(window, Sliding) and window.length == window.every
+    return window.is_periodic and isinstance(window, Sliding) and window.is_tumbling
 
 
 def stream_route(workload: Workload) -> Decision:
@@ -126,26 +122,3 @@ def stream_route(workload: Workload) -> Decision:
     if kept:
         return Decision(ROWS, f"sent to the shards as they are: {kept.reason}")
     return Decision(SLICES, "sliced where they are read; shards get slices, not rows")
-
-
-def explain_routes(workload: Workload) -> list[str]:
-    """For each query its route and why, as lines for a terminal.
-
-    >>> import slicewise as sw
-    >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
-    >>> print(*explain_routes(w.query("mid", sw.session("5 minutes"), mid=sw.median("v"))), sep="\\n")
-      trend        slices  sliced in the JVM, composed in NumPy
-      mid          rows    median('v') is computed in Python
-      as a stream  slices  sliced where they are read; shards get slices, not rows
-    """
-    routes = [(query.name, route_of(query)) for query in workload.queries[:LISTED]]
-    if len(workload.queries) > LISTED:
-        routes.append((f"and {len(workload.queries) - LISTED} more", Decision("", "")))
-    routes.append(("as a stream", stream_route(workload)))
-    width = max(len(name) for name, _ in routes)
-    lines = []
-    for name, route in routes:
-        head = f"  {name:<{width}}  {route.choice:<{len(SLICES)}}  "
-        body = textwrap.wrap(route.reason, max(WIDTH - len(head), 30)) or [""]
-        lines += [f"{head}{body[0]}".rstrip(), *(f"{'':<{len(head)}}{line}" for line in body[1:])]
-    return lines

@@ -1,0 +1,47 @@
+"""Slicing: how slices are cut, kept and composed, with NumPy and Arrow and without Spark.
+
+Two halves, and what they share. ``time/`` cuts event time at the edges of context-free windows and sessions; ``rows/``
+keeps rows in order for windows whose bounds depend on rows; ``answers/`` turns ranges of partials into results for
+both. The engine drives them through watermark steps; the operator is its public face.
+
+The names below are the contract with the stages that run a workload elsewhere: what ``spark/`` imports is here.
+"""
+
+from slicewise.slicing.compose import Composition
+from slicewise.slicing.engine import Engine, State
+from slicewise.slicing.input import bounds_type, watermark_limit
+from slicewise.slicing.operator import LateRow, Operator, Stats
+from slicewise.slicing.rows.context_state import ContextAwareState
+from slicewise.slicing.shard import Shard
+from slicewise.slicing.shown_columns import is_lifted
+from slicewise.slicing.snapshots import FORMAT, BoundState, Counters, OperatorState, describe, fingerprint
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.slicing.time.slicer import cut_stream
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
+
+__all__ = [
+    "FORMAT",
+    "BoundState",
+    "Composition",
+    "ContextAwareState",
+    "Counters",
+    "Edges",
+    "Engine",
+    "LateRow",
+    "Operator",
+    "OperatorState",
+    "PeriodicWindows",
+    "Shard",
+    "Slices",
+    "State",
+    "Stats",
+    "Tuples",
+    "bounds_type",
+    "cut_stream",
+    "describe",
+    "fingerprint",
+    "is_lifted",
+    "watermark_limit",
+]

@@ -1,4 +1,4 @@
-"""Intake: from what the user hands in to checked arrays. What is wrong with rows is found before any state moves."""
+"""Input: from what the user hands in to checked arrays. What is wrong with rows is found before any state moves."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ __all__ = [
 
 #: The name under which rows that came one at a time, as mappings, stand in a batch's source.
 ROWS = "\0rows"
+#: Where event times stand beside the columns of the user, so that a query may read his time column as it came.
+EVENT_TIME = "\0time"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,25 +105,27 @@ def parse_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
     return found
 
 
-def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType]) -> Batch:
-    """Check a batch of rows: a mapping of arrays, an Arrow table or record batch, or a pandas DataFrame."""
-    columns = _as_mapping(data)
-    wanted = (workload.time, *workload.keys, *workload.columns)
+def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType], *, time: str | None = None) -> Batch:
+    """Check a batch of rows: a mapping of arrays, an Arrow table or record batch, or a pandas DataFrame.
+
+    ``time`` is where event times stand, if that is not the workload's time column.
+    """
+    columns, time = _as_mapping(data), time or workload.time
+    wanted = (time, *workload.keys, *workload.columns)
     missing = [name for name in wanted if name not in columns]
     if missing:
         raise DataError(f"there is no column {missing[0]!r} in the rows; {did_you_mean(missing[0], columns)}")
-    times, time_type = to_times(columns[workload.time], workload)
+    times, time_type = to_times(columns[time], workload)
     keys = [_arrow(columns[name], name, types.get(name)) for name in workload.keys]
     values = {name: _column(columns[name], name, types.get(name)) for name in workload.columns}
-    lengths = {workload.time: len(times), **{n: len(k) for n, k in zip(workload.keys, keys, strict=True)}}
+    lengths = {time: len(times), **{n: len(k) for n, k in zip(workload.keys, keys, strict=True)}}
     lengths |= {n: len(v) for n, v in values.items()}
     # Columns that nobody reads must fit too: late rows are given back whole.
     lengths |= {n: _length(v, n) for n, v in columns.items() if n not in lengths}
     for name, length in lengths.items():
         if length != len(times):
             raise DataError(
-                f"all columns must have the same number of rows; got {len(times)} in {workload.time!r} and {length} in "
-                f"{name!r}"
+                f"all columns must have the same number of rows; got {len(times)} in {time!r} and {length} in {name!r}"
             )
     return Batch(times, time_type, keys, values, columns)
 

@@ -1,7 +1,8 @@
-"""Shard: the operator for some of the keys of a stream, where rows were sliced before they came.
+"""Shard: a workload for some of the keys of a stream, where rows may have been sliced before they came.
 
 What Spark's stateful workers run. Beside rows it takes slices that were cut elsewhere, at the edges of the same plan;
-as no edge of a window lies inside a slice, all rows of a slice are late or none is.
+as no edge of a window lies inside a slice, all rows of a slice are late or none is. One row never stops a stream: rows
+that an operator would refuse are left out, counted and given back.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError, UserCodeInWindowError
 from slicewise.plan.plan import VALUES
-from slicewise.slicing.accounts import KeptRows
-from slicewise.slicing.engine import Engine
-from slicewise.slicing.input import Batch
+from slicewise.results import Results
+from slicewise.slicing.core import Core
+from slicewise.slicing.engine import Engine, State
+from slicewise.slicing.input import EVENT_TIME, Batch, read_batch
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.operator import Operator
+from slicewise.slicing.snapshots import Counters, OperatorState
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.user_code import take_window_failure
 from slicewise.times import INFINITY
-from slicewise.windows import Session
 from slicewise.workload import Workload
 
 __all__ = ["BadRows", "Shard", "column_of"]
@@ -54,141 +55,148 @@ class BadRows:
 
 @dataclass(frozen=True, eq=False)
 class _Arrival:
-    """Rows that came since the last step, and which of them were let in."""
+    """Rows that came since the last step, and which of them were not late."""
 
     batch: Batch
     kept: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class _SlicedRows:
-    """Rows of which only their slices are known, one entry per slice; stands where an operator keeps rows."""
+class Shard:
+    """A workload whose types are known from the start, and that takes rows or slices.
 
-    times: np.ndarray
-    last: np.ndarray
-    rows: np.ndarray
-
-    def take(self, index: np.ndarray) -> _SlicedRows:
-        return _SlicedRows(self.times[index], self.last[index], self.rows[index])
-
-
-class Shard(Operator):
-    """An operator whose types are known from the start, and that takes rows or slices.
-
-    Rows that an operator would refuse are left out and kept to be given back. ``gaps`` says whether rows after too many
-    ticks are refused; where rows were judged by the clock before they came, they are not.
+    ``gaps`` says whether rows after too many ticks are refused; where rows were judged by the clock before they came,
+    they are not.
     """
 
     def __init__(
         self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType, *, gaps: bool = True
     ) -> None:
         # Micro-batches and partitions say nothing about the order of rows.
-        super().__init__(workload, types=types, ties=VALUES)
-        self._judges_gaps = gaps
-        self._bind(dict(self._types), time_type)
+        self._core = Core(workload, types=types, ties=VALUES, judges_gaps=gaps)
+        self._core.bind(dict(self._core.types), time_type)
         self._bad: list[BadRows] = []
         self._failed: UserCodeInWindowError | None = None
         self._arrivals: list[_Arrival] = []
 
     @property
+    def workload(self) -> Workload:
+        """The workload that it runs."""
+        return self._core.workload
+
+    @property
     def engine(self) -> Engine:
         """The engine, which is always there."""
-        assert self._engine is not None
-        return self._engine
+        assert self._core.engine is not None
+        return self._core.engine
 
     @property
     def keys(self) -> KeyTable:
         """The numbers of keys."""
-        return self._keys
+        return self._core.keys
 
     @property
     def watermark(self) -> int:
         """Where the watermark stands."""
-        return self._watermark
+        return self._core.watermark
+
+    @property
+    def counters(self) -> Counters:
+        """How many rows came, results went out, and rows came too late."""
+        return self._core.counters
+
+    @property
+    def key_count(self) -> int:
+        """How many keys there are; without key columns there is one as soon as a row has come."""
+        return len(self.keys) if self.workload.keys else int(self.counters.rows > 0)
 
     @property
     def nbytes(self) -> int:
         """About how many bytes it takes: those of arrays, and what Python objects in them and keys take on average."""
         state = self.engine.state
-        rows = [state.tuples, *(track.rows for track in state.tracks)]
-        arrays = state.slices.nbytes + sum(r.nbytes for r in rows)
-        return arrays + _OBJECT_BYTES * (
-            len(self._keys) * max(len(self.workload.keys), 1) + _objects(state.slices, rows)
-        )
+        arrays = sum(slices.nbytes for slices in state.slices) + sum(rows.nbytes for rows in state.rows)
+        keys = len(self.keys) * max(len(self.workload.keys), 1)
+        return arrays + _OBJECT_BYTES * (keys + _objects(state))
+
+    # Rows in
+
+    def take_rows(self, columns: Mapping[str, Any]) -> None:
+        """Let in rows whose event times stand in :data:`EVENT_TIME`: the time column may be of a type of its own."""
+        batch = read_batch(columns, self.workload, self._core.types, time=EVENT_TIME)
+        if not len(batch):
+            return
+        insertion = self._core.insert(batch)
+        for refusal in insertion.refusals:
+            self._bad.append(BadRows(refusal.error.reason, str(refusal.error), refusal.rows.source))
+        if self.engine.context_aware:
+            kept = np.delete(np.arange(len(insertion.batch)), insertion.late)
+            self._arrivals.append(_Arrival(insertion.batch, kept))
 
     def take_slices(self, keys: Sequence[pa.Array], count: int, slices: Slices) -> None:
         """Let in slices whose keys are positions in these key columns, of ``count`` keys."""
-        numbers = self._keys.encode(keys, count)
-        slices = replace(slices, key=numbers[slices.key])
-        verdict = self.engine.judge(slices.first)
-        self._rows += int(slices.rows.sum())
-        if len(verdict.late):
-            kept = np.ones(len(slices), bool)
-            kept[verdict.late] = False
-            self._turn_away(_of_slices(slices, verdict.late))
-            slices = slices.take(np.flatnonzero(kept))
-        elif len(verdict.waiting):
-            self._waiting.append(_of_slices(slices, verdict.waiting))
-        self.engine.insert_slices(slices)
+        numbers = self.keys.encode(keys, count)
+        self._core.insert_slices(replace(slices, key=numbers[slices.key]))
 
     def begin(self, queries: Sequence[str], at: int) -> None:
         """Let added queries report what starts at or after this event time, where the watermark runs ahead of rows."""
-        state = self.engine.state
-        gaps = {q.name: int(q.window.gap.size) for q in self.workload.queries if isinstance(q.window, Session)}
+        engine = self.engine
+        gaps = {q.name: q.window.session_gap or 0 for q in self.workload.queries}
         # A session that starts within the gap after an earlier row might have started with that row.
-        since = {n: max(state.since[n], at + gaps.get(n, 0)) for n in queries if n in state.after}
+        since = {n: max(engine.since[n], at + gaps.get(n, 0)) for n in queries if n in engine.after}
         after = dict.fromkeys(since, -INFINITY)
-        self.engine.state = replace(state, since={**state.since, **since}, after={**state.after, **after})
+        engine.limit_reports({**engine.since, **since}, {**engine.after, **after})
 
-    def late_rows(self, column: str, keys: Sequence[str]) -> tuple[pa.Array, list[pa.Array]] | None:
-        """One column of the late rows since this was last asked, and their keys; None when there are none."""
-        kept, self._late = self._late, []
-        sources = [k.batch.source for k in kept if isinstance(k.batch, Batch)]
-        if not sources:
-            return None
-        return column_of(sources, column), [column_of(sources, key) for key in keys]
+    # Results out
 
-    def bad_rows(self) -> list[BadRows]:
-        """The rows that were refused since this was last asked."""
-        bad, self._bad = self._bad, []
-        return bad
+    def advance(self, watermark: int) -> Results:
+        """Move the watermark on; rows that are found out when they are put in order are left out, and it goes on."""
+        take_window_failure(self.engine.plan)  # of a step that was not finished
+        while True:
+            try:
+                results = self._core.step(watermark)
+            except RefusedRowsError as error:
+                self._note_records(error)
+                continue
+            self._arrivals = []
+            self._core.renumber_keys(late_rows_have_keys=True)
+            self._note_windows(take_window_failure(self.engine.plan))
+            return results
 
     def failed_windows(self) -> UserCodeInWindowError | None:
         """The error of the windows that have no value since this was last asked."""
         failed, self._failed = self._failed, None
         return failed
 
-    # One row never stops a stream, and no window: those that fail are noted, and the others go on.
+    def late_rows(self, column: str, keys: Sequence[str]) -> tuple[pa.Array, list[pa.Array]] | None:
+        """One column of the late rows since this was last asked, and their keys; None when there are none."""
+        sources = [held.batch.source for held in self._core.take_late() if held.batch is not None]
+        if not sources:
+            return None
+        return column_of(sources, column), [column_of(sources, key) for key in keys]
 
-    def _refuse_rows(self, error: RefusedRowsError | None, batch: Batch) -> None:
-        if error is not None:
-            self._note(error, batch)
+    def drop_late_rows(self) -> None:
+        """Late rows are counted, and nobody asks for them."""
+        self._core.take_late()
 
-    def _refuse_windows(self, error: UserCodeInWindowError | None) -> None:
+    def bad_rows(self) -> list[BadRows]:
+        """The rows that were refused since this was last asked."""
+        bad, self._bad = self._bad, []
+        return bad
+
+    # State as a value
+
+    def state(self) -> OperatorState:
+        """Everything that the shard knows."""
+        return self._core.saved()
+
+    def restore(self, state: OperatorState) -> None:
+        """Continue from a state of this workload; queries may have been added or removed since."""
+        self._core.restore(state)
+
+    def _note_windows(self, error: UserCodeInWindowError | None) -> None:
         if error is not None:
             before = 0 if self._failed is None else 1 + self._failed.others
             first = self._failed or error
             self._failed = UserCodeInWindowError(first.reason, first.label, before + error.others)
-
-    def _insert_shown(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> None:
-        if engine.tracks:
-            kept = np.delete(np.arange(len(batch)), engine.judge(batch.times).late)
-            self._arrivals.append(_Arrival(batch, kept))
-        super()._insert_shown(engine, batch, key, columns)
-
-    def _step(self, watermark: int) -> None:
-        # Rows that are found out when they are put in order: the step is taken again without them.
-        while True:
-            try:
-                super()._step(watermark)
-            except RefusedRowsError as error:
-                self._note_records(error)
-            else:
-                self._arrivals = []
-                return
-
-    def _note(self, error: RefusedRowsError, batch: Batch) -> None:
-        self._bad.append(BadRows(error.reason, str(error), batch.take(np.array(error.rows, np.int64)).source))
 
     def _note_records(self, error: RefusedRowsError) -> None:
         """Rows that a step refused: as they came, if that was since the last step."""
@@ -205,34 +213,12 @@ class Shard(Operator):
         if len(rest):
             self._bad.append(BadRows(error.reason, str(error), None, error.records.take(rest)))
 
-    def drop_late_rows(self) -> None:
-        """Late rows are counted, and nobody asks for them."""
-        self._late = []
 
-    def _turn_away(self, kept: KeptRows) -> None:
-        rows = kept.batch
-        if not isinstance(rows, _SlicedRows):
-            super()._turn_away(kept)
-            return
-        self._late_rows += int(rows.rows.sum())
-        self.engine.forget(int(rows.last.max()))
-
-    def _forget_silent_keys(self) -> None:
-        # Late rows are given back with key columns of their own, so numbers of keys may change under them.
-        late, self._late = self._late, []
-        super()._forget_silent_keys()
-        self._late = late
-
-
-def _objects(slices: Slices, rows: Sequence[Tuples]) -> int:
+def _objects(state: State) -> int:
     """How many Python objects arrays refer to."""
-    arrays = [p for parts in slices.parts for p in parts] + [c.values for r in rows for c in r.columns.values()]
+    arrays = [p for slices in state.slices for parts in slices.parts for p in parts]
+    arrays += [column.values for rows in state.rows for column in rows.columns.values()]
     return sum(len(a) for a in arrays if a.dtype.hasobject)
-
-
-def _of_slices(slices: Slices, index: np.ndarray) -> KeptRows:
-    rows = _SlicedRows(slices.first, slices.last, slices.rows)
-    return KeptRows(rows.take(index), slices.key[index])  # type: ignore[arg-type]
 
 
 def column_of(sources: Sequence[Mapping[str, Any]], name: str) -> pa.Array:

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Monoid
 from slicewise.aggregates.guarded import GuardedMonoid, search_by_halves, shown_error
 from slicewise.columns import Column
 from slicewise.errors import DataError, RefusedRowsError, StateError, UserCodeError, UserCodeInWindowError
 from slicewise.plan.plan import Plan
 from slicewise.results import ResultSchema, RowLabel
-from slicewise.slicing.input import Batch
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.discretisers import condition_column
 from slicewise.slicing.time.tuples import Tuples
@@ -28,13 +26,10 @@ from slicewise.windows import Frames, Punctuated
 
 __all__ = [
     "ShownRows",
-    "is_shown",
     "show_rows",
-    "shown_columns",
     "take_window_failure",
     "with_key",
     "with_lifted",
-    "without_refused",
 ]
 
 
@@ -52,6 +47,10 @@ class ShownRows:
 
     columns: dict[str, Column]
     failures: dict[int, tuple[str, str]]
+
+    def kept(self, rows: int) -> np.ndarray:
+        """The places of the rows that nothing is wrong with, of so many."""
+        return np.delete(np.arange(rows), list(self.failures))
 
     def error(self, label: Callable[[int], RowLabel], *, left_out: bool = True) -> UserCodeError:
         """The error that names the first of the rows on which user code failed."""
@@ -109,61 +108,35 @@ def _marked(
     return Column(mask, pa.bool_())
 
 
-def without_refused(
-    error: RefusedRowsError | None, batch: Batch, columns: dict[str, Column]
-) -> tuple[Batch, dict[str, Column]]:
-    """Rows and their columns without those that are refused."""
-    if error is None:
-        return batch, columns
-    kept = np.delete(np.arange(len(batch)), error.rows)
-    return batch.pick(kept), {name: column.take(kept) for name, column in columns.items()}
-
-
-def is_shown(name: str) -> bool:
-    """Whether a column holds what user code made of rows, and can be made anew from the others."""
-    return name.startswith(Monoid.LIFTED)
-
-
-def shown_columns(columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Those of some columns that user code made of the others."""
-    return {name: column for name, column in columns.items() if name.startswith("\0")}
-
-
-def with_lifted(rows: Tuples, plan: Plan, single: np.ndarray | None = None) -> Tuples:
-    """Stored rows with what ``lift`` makes of them, if they do not have it; of those that stand for several, nothing.
+def with_lifted(rows: Tuples, plan: Plan) -> Tuples:
+    """Stored rows with what ``lift`` makes of them, if they do not have it.
 
     Raises
     ------
     StateError
         If ``lift`` fails on one of them, as it did not when the row came.
     """
-    guarded = [m for m in plan.monoids if isinstance(m, GuardedMonoid) and m.reads[0] not in rows.columns]
-    if not guarded:
-        return rows
-    single = np.arange(len(rows)) if single is None else single
-    asked = rows if len(single) == len(rows) else rows.take(single)
     columns = dict(rows.columns)
-    for monoid in guarded:
+    for monoid in plan.monoids:
+        if not isinstance(monoid, GuardedMonoid) or monoid.reads[0] in columns:
+            continue
         failures: dict[int, tuple[str, str]] = {}
-        lifted = _lifted(monoid, plan, asked.columns, asked.time, failures)
+        columns |= _lifted(monoid, plan, rows.columns, rows.time, failures)
         if failures:
             row, (code, failure) = min(failures.items())
-            place = RowLabel({}, int(asked.time[row]), plan.schema.time_type, plan.schema.unit)
+            place = RowLabel({}, int(rows.time[row]), plan.schema.time_type, plan.schema.unit)
             raise StateError(
                 f"{code} at {place}: {failure}; the state holds this record and cannot go on without it: use the code "
                 "that took it"
             )
-        for (name, column), nothing in zip(lifted.items(), monoid.identities(len(rows)), strict=True):
-            nothing[single] = column.values
-            columns[name] = Column(nothing, column.type)
-    return replace(rows, columns=columns)
+    return rows if len(columns) == len(rows.columns) else replace(rows, columns=columns)
 
 
-def with_key(error: RefusedRowsError, rows: Tuples, keys: KeyTable, schema: ResultSchema) -> RefusedRowsError:
-    """The same error with the key of the row that it names, which stands among these rows."""
+def with_key(error: RefusedRowsError, key_of: np.ndarray, keys: KeyTable, schema: ResultSchema) -> RefusedRowsError:
+    """The same error with the key of the row that it names; ``key_of`` has the numbers of keys at its places."""
     if not isinstance(error, UserCodeError) or error.place is None:
         return error
-    key = dict(zip(schema.key_names, keys.key(int(rows.key[error.rows[0]])), strict=True))
+    key = dict(zip(schema.key_names, keys.key(int(key_of[error.rows[0]])), strict=True))
     place = replace(error.place, key=key, time_type=schema.time_type, unit=schema.unit)
     return UserCodeError(error.code, error.failure, error.rows, place, error.others)
 

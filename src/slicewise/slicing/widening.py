@@ -6,15 +6,21 @@ decimals are kept unscaled: with more digits behind the point, the same value is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from slicewise.aggregates.base import rescaled
 from slicewise.columns import Column, type_name
 from slicewise.errors import StateError
+from slicewise.plan.plan import Plan
+from slicewise.slicing.adapting import StateLayout
+from slicewise.slicing.engine import State
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
 
-__all__ = ["check_types", "is_widening", "widened"]
+__all__ = ["check_types", "is_widening", "widened", "widened_state"]
 
 
 def check_types(
@@ -73,3 +79,26 @@ def widened(column: Column, type_: pa.DataType) -> Column:
 
 def _scale(type_: pa.DataType) -> int:
     return type_.scale if pa.types.is_decimal(type_) else 0
+
+
+def widened_state(state: State, layout: StateLayout, types: Mapping[str, pa.DataType], plan: Plan) -> State:
+    """A state that was written with other ``types``, as a plan with wider ones needs it."""
+    monoids = {repr(m.aggregate): m for m in plan.monoids}
+
+    def slices(kept: Slices, aggregates: Sequence[str]) -> Slices:
+        parts = [
+            parts if name not in monoids else monoids[name].widened(parts, types)
+            for name, parts in zip(aggregates, kept.parts, strict=True)
+        ]
+        return replace(kept, parts=tuple(parts))
+
+    def tuples(kept: Tuples) -> Tuples:
+        known = plan.column_types
+        columns = {n: widened(c, known[n]) if n in known else c for n, c in kept.columns.items()}
+        return replace(kept, columns=columns)
+
+    time = replace(state.time, slices=slices(state.time.slices, layout.aggregates), tuples=tuples(state.time.tuples))
+    context_aware = tuple(
+        replace(q, slices=slices(q.slices, q.aggregates), rows=tuples(q.rows)) for q in state.context_aware
+    )
+    return replace(state, time=time, context_aware=context_aware)

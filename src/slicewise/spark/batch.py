@@ -10,7 +10,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from slicewise.plan.axes import measures_of
+from slicewise.plan.axes import axes_of
 from slicewise.plan.plan import ARRIVAL, VALUES, plan_for, tie_columns
 from slicewise.plan.routes import ROWS, SLICES, is_one_tumbling, route_of
 from slicewise.results import ResultSchema
@@ -55,7 +55,7 @@ def run_batch(source: Source, shuffle: str = SLICES) -> DataFrame:
 def _restricted(source: Source, names: list[str]) -> Source:
     """The source for some of the queries only; the columns that break ties are those of all."""
     workload = source.workload
-    kept = workload._with(tuple(q for q in workload.queries if q.name in names))
+    kept = workload.with_queries(tuple(q for q in workload.queries if q.name in names))
     ties = tie_columns(workload) if tie_columns(kept) else ()
     return dataclasses.replace(source, workload=kept, ties=ties)
 
@@ -85,7 +85,7 @@ def _by_slices(source: Source, shuffle: str) -> DataFrame:
         if all(f is not None for f in functions):
             return _one_tumbling(source, rows, functions, plan.schema)  # type: ignore[arg-type]
     shelf, measured, partials = Shelf(), None, partial(partials_of, source=source)
-    measures = measures_of(plan.context, source.types)
+    measures = axes_of(plan.context, source.types)
     if measures:
         numbered, rows, more, measured = measure_rows(source, rows, plan, measures, shelf)
         cells, partials = cells + more, partial(partials_by_position, source=numbered)

@@ -15,10 +15,39 @@ __all__ = ["latest", "only"]
 
 
 def latest(results: DataFrame) -> DataFrame:
-    """What is finally true: of each window the last revision, without windows that were withdrawn.
+    """What is true in the end: the last revision of each window, without windows that were withdrawn.
 
-    The result has the columns of ``results`` but ``change`` and ``revision``, and is a batch DataFrame's job: read what
-    a stream has written, and ask for the latest of it.
+    Parameters
+    ----------
+    results : DataFrame
+        All results of a workload so far, as a batch: what a stream has written, read back.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``results`` but ``change`` and ``revision``; one row for each key, query and window.
+
+    Raises
+    ------
+    DataError
+        The DataFrame is streaming, or holds no results.
+
+    Notes
+    -----
+    Cost: a shuffle of all results by key, query and window.
+
+    Examples
+    --------
+    With a session ``spark``, the hour that a late row corrected, once instead of twice::
+
+        sw.latest(spark.read.parquet("results")).where("query = 'per_hour'").show()
+
+    What is no DataFrame of results is refused:
+
+    >>> import slicewise as sw
+    >>> sw.latest([("a", 1)])
+    Traceback (most recent call last):
+    slicewise.errors.DataError: these are not results of a workload: there is no column 'query'; pass what run() gave
     """
     _check_results(results)
     if results.isStreaming:
@@ -36,9 +65,40 @@ def latest(results: DataFrame) -> DataFrame:
 
 
 def only(results: DataFrame, query: str, workload: Workload | None = None) -> DataFrame:
-    """The rows of one query, with just its columns: keys, window, span, change, revision and its aggregates.
+    """The results of one query, with just its columns.
 
-    Which columns are the query's is known from the results; where that was lost on the way, give the ``workload``.
+    Parameters
+    ----------
+    results : DataFrame
+        The results of a workload, batch or streaming.
+    query : str
+        The name of the query.
+    workload : Workload, optional
+        Says which columns are the query's. The results know it themselves, unless it was lost on their way: a CSV file
+        keeps no metadata.
+
+    Returns
+    -------
+    DataFrame
+        The keys, ``window``, ``span``, ``change``, ``revision`` and the query's aggregates.
+
+    Raises
+    ------
+    DataError
+        There is no such query, or the results do not know whose columns are whose.
+
+    Examples
+    --------
+    With a DataFrame ``df``::
+
+        sw.only(workload.run(df), "per_minute").show()
+
+    What is no DataFrame of results is refused:
+
+    >>> import slicewise as sw
+    >>> sw.only([("a", 1)], "per_minute")
+    Traceback (most recent call last):
+    slicewise.errors.DataError: these are not results of a workload: there is no column 'query'; pass what run() gave
     """
     _check_results(results)
     known = columns_of_queries(results)

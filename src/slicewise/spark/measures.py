@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.picks import First, Last
 from slicewise.columns import Column as Values
-from slicewise.plan.axes import LONG_DIGITS, Marks, Measure, Positions, Units
+from slicewise.plan.axes import LONG_DIGITS, Axis, Marks, Positions, Units
 from slicewise.plan.condition_sql import condition_sql
 from slicewise.plan.plan import Plan
 from slicewise.slicing.time.edges import Edges
@@ -45,7 +45,7 @@ class Measured:
 
     position: str
     rows: str
-    measures: tuple[Measure, ...]
+    measures: tuple[Axis, ...]
     firsts: tuple[str, ...]
 
 
@@ -57,7 +57,7 @@ class NumberedSource(Source):
 
 
 def measure_rows(
-    source: Source, rows: DataFrame, plan: Plan, measures: Sequence[Measure], shelf: Shelf
+    source: Source, rows: DataFrame, plan: Plan, measures: Sequence[Axis], shelf: Shelf
 ) -> tuple[NumberedSource, DataFrame, list[str], Measured]:
     """Number and measure the rows of each key.
 
@@ -103,41 +103,41 @@ def _read_pick(time: str, value: str, columns: Mapping[str, pa.Array]) -> Parts:
     return Values.of(columns[time]).values, picked.values, picked.mask
 
 
-def _value(measure: Measure, name: str) -> str:
+def _value(measure: Axis, name: str) -> str:
     """The column that holds the measure of a row."""
     if isinstance(measure, Positions):
         return POSITION
     return f"r{name}" if isinstance(measure, Marks) else name
 
 
-def _reading(measure: Measure, source: Source) -> Column:
+def _reading(measure: Axis, source: Source) -> Column:
     """What a row shows by itself: whether it is a marker, or its units."""
     if isinstance(measure, Marks):
-        assert isinstance(measure.window.condition, str)
+        assert isinstance(measure.window.markers, str)
         names = {c: value_name(source.columns.index(c)) for c in measure.window.reads}
-        return F.expr(condition_sql(measure.window.condition, source.types, names.__getitem__)).cast("long")
+        return F.expr(condition_sql(measure.window.markers, source.types, names.__getitem__)).cast("long")
     assert isinstance(measure, Units)
     said = source.inside(measure.column)
-    if not measure.gauge.exact:
+    if not measure.scale.exact:
         return said.cast("double")
-    scale = measure.gauge.scale
+    scale = measure.scale.digits
     return (said.cast(f"decimal({LONG_DIGITS + 1}, {scale})") * F.lit(10**scale) if scale else said).cast("long")
 
 
-def _running(measure: Measure, shown: Column) -> Column:
+def _running(measure: Axis, shown: Column) -> Column:
     return F.sum(shown) if isinstance(measure, Marks) else F.max(shown)
 
 
 # Cells
 
 
-def _cell(measure: Measure, name: str, source: Source) -> Column:
+def _cell(measure: Axis, name: str, source: Source) -> Column:
     if isinstance(measure, Positions):
         return cell_of(F.col(POSITION), Edges(PeriodicWindows(measure.windows)))
     if isinstance(measure, Marks):
         return F.col(f"r{name}")
     value = F.col(name)
-    if measure.gauge.exact:
+    if measure.scale.exact:
         cell = cell_of(value, Edges(PeriodicWindows(measure.windows)))
         finite = value.between(-LARGEST_TIME, LARGEST_TIME)
     else:
@@ -173,7 +173,7 @@ def _last_tick(value: Column, step: float, offset: float, length: float) -> Colu
 
 def _refusal(measure: Units, source: Source, what: str, value: Column, highest: Column | None = None) -> Column:
     """Fail with what is wrong with a row, and whose row it is."""
-    shift = 10**measure.gauge.scale
+    shift = 10**measure.scale.digits
 
     def shown(number: Column) -> Column:
         return (number / F.lit(shift) if shift > 1 else number).cast("string")
@@ -194,7 +194,7 @@ def _refusal(measure: Units, source: Source, what: str, value: Column, highest: 
     return F.raise_error(F.concat(*said)).cast("long")
 
 
-def _turned(source: Source, measures: Sequence[Measure], plan: Plan, over: WindowSpec) -> dict[str, Column]:
+def _turned(source: Source, measures: Sequence[Axis], plan: Plan, over: WindowSpec) -> dict[str, Column]:
     """Whether a row has a measure that the row before it lacks, or the other way round, though their time is the same.
 
     Such rows are in slices that lie among each other, and slices are put in order by time alone: by counting turns, all

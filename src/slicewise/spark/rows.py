@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,9 @@ import pyarrow as pa
 from slicewise.errors import OverflowInWindowError, UserCodeError, UserCodeInWindowError
 from slicewise.plan.plan import SORTED
 from slicewise.results import Results, RowLabel, WindowLabel
+from slicewise.slicing.input import EVENT_TIME
 from slicewise.slicing.operator import Operator
+from slicewise.slicing.rows.gaps import GapError
 from slicewise.spark.composing import normal_form, number_keys, sent, tables_of
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
@@ -27,12 +29,12 @@ from slicewise.workload import Workload
 
 __all__ = ["RowRunner"]
 
+_Label = TypeVar("_Label", WindowLabel, RowLabel)
+
 #: How many rows are taken at once.
 CHUNK = 200_000
 #: The one key column inside: the number of the user's key.
 KEY = "\0key"
-#: Event time inside, so that an aggregate may read the user's own time column as it is.
-EVENT_TIME = "\0time"
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,12 @@ class RowRunner:
             yield from going.finish()
         except OverflowInWindowError as error:
             raise OverflowInWindowError(error.reason, going.label(error.label)) from None
+        except GapError as error:
+            raise error.named(going.label(error.label)) from None
         except UserCodeInWindowError as error:
             raise UserCodeInWindowError(error.reason, going.label(error.label), stopped=True) from None
         except UserCodeError as error:
-            place = going.row_label(error.place)
+            place = going.label(error.place)
             raise UserCodeError(error.code, error.failure, error.rows, place, left_out=False) from None
 
     def operator(self) -> Operator:
@@ -107,20 +111,13 @@ class _Going:
             yield from self._sent(self.operator.close())
             self.operator = None
 
-    def label(self, inside: WindowLabel) -> WindowLabel:
-        """Whose a window is, in the user's keys and times."""
-        time_type = None if inside.time_type is None else self.runner.output.schema.time_type
-        return dataclasses.replace(inside, key=self._key(inside.key[KEY]), time_type=time_type)
-
-    def row_label(self, inside: RowLabel) -> RowLabel:
-        """Which row it is, in the user's keys and times."""
-        return dataclasses.replace(
-            inside, key=self._key(inside.key[KEY]), time_type=self.runner.output.schema.time_type
-        )
-
-    def _key(self, number: int) -> dict[str, Any]:
-        names = self.runner.output.schema.key_names
-        return {name: column[number].as_py() for name, column in zip(names, self.keys, strict=True)}
+    def label(self, inside: _Label) -> _Label:
+        """Whose a window or a row is, in the user's keys and times."""
+        schema = self.runner.output.schema
+        number = inside.key[KEY]
+        key = {name: column[number].as_py() for name, column in zip(schema.key_names, self.keys, strict=True)}
+        time_type = None if inside.time_type is None else schema.time_type
+        return dataclasses.replace(inside, key=key, time_type=time_type)
 
     def _begin(self, keys: list[pa.Array]) -> None:
         self.operator, self.keys = self.runner.operator(), [normal_form(key) for key in keys]

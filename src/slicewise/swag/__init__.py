@@ -60,6 +60,13 @@ ALGORITHMS: dict[str, type[SlidingWindow]] = {
 def fact_cards() -> str:
     """The fact cards of all algorithms, as a table in Markdown.
 
+    Returns
+    -------
+    str
+        A heading and one line per algorithm, in the order of ``ALGORITHMS``.
+
+    Examples
+    --------
     >>> print(fact_cards().splitlines()[2])
     | Naive | associative | first in, first out | any | query n - 1 combines, the rest none | n | Li et al., SIGMOD... |
     """

@@ -1,4 +1,4 @@
-"""AMTA: a forest in level queues, a stack for what will be left of its first tree, and the result in a pair.
+"""AMTA: a forest in level queues, a stack for the remainders of its first tree, and the result in a pair.
 
 Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and
 Efficient Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019, section 4.2, Algorithms
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from slicewise.aggregates.base import Aggregate
+from slicewise.same import is_same, magnitude
 from slicewise.swag.base import FactCard
 from slicewise.swag.monoid_tree import NOTHING, MonoidTree
 from slicewise.swag.stores.base import Store
@@ -34,7 +35,26 @@ class AMTA(MonoidTree):
           stack 3, 5     R0 after the first value has left: 5; after the first two: 3
 
     Inserting 1 touches R1 and the back of some levels: R = <6 4>. Evicting 1 pops 5 onto R0: R = <5 4>. The elements on
-    the way from the root to the first value are not made right when a value leaves: nobody reads them again.
+    the way from the root to the first value are not updated when a value leaves: they are never read again.
+
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
+    store
+        Where the inner pairs are kept: a :class:`~slicewise.swag.MemoryStore` by default, a
+        :class:`~slicewise.swag.DiskStore` or a :class:`~slicewise.swag.RedisStore`. A window continues from a store
+        to which one of the same kind has flushed; see ``recovered``.
+    buffer
+        The number of calls after which an insertion flushes first.
+    ahead
+        The number of pairs of a level to read at once, and to keep in its cache, when the window moves forward; by
+        default the store's own choice.
+
+    Attributes
+    ----------
+    recovered
+        The flush from which the window continues, None for a new one.
 
     Examples
     --------
@@ -84,12 +104,12 @@ class AMTA(MonoidTree):
 
     @property
     def stack(self) -> list[Any]:
-        """What R0 will be when the first element of each level has left; the top is at the end."""
+        """The values that R0 takes as the first element of each level leaves; the top is at the end."""
         return [self._lower(partial) for partial in self._stack]
 
     @property
     def local_nodes(self) -> int:
-        """How many nodes are in local memory, with the stack and the result pair; all others are in the store."""
+        """The number of nodes in local memory, with the stack and the result pair; all others are in the store."""
         return super().local_nodes + len(self._stack) + 2
 
     def insert(self, value: Any) -> None:
@@ -150,13 +170,13 @@ class AMTA(MonoidTree):
 
     def _right_of(self, roots: list[Any]) -> Any:
         """Algorithm 5: R1, from the roots of all trees but the first, lowest level first."""
-        found = NOTHING
+        total = NOTHING
         for root in roots:
-            found = self._fold(root, found)
-        return found
+            total = self._fold(root, total)
+        return total
 
     def _roots(self, n: int) -> list[Any]:
-        """What the trees at the back of the ``n`` lowest levels hold."""
+        """The partials of the trees at the back of the ``n`` lowest levels."""
         return [self._fold(*v.tail) if len(v.tail) == 2 else v.tail[0] for v in self._levels[:n]]
 
     def _total(self) -> Any:
@@ -188,7 +208,7 @@ class AMTA(MonoidTree):
             raise
 
     def _leave_one(self) -> None:
-        """Algorithm 6: pop the stack onto R0, then push what the new head pairs promise.
+        """Algorithm 6: pop the stack onto R0, then push the remainders of the new head pairs.
 
         Runtime complexity: O(1) amortised, 1 combine; O(log n) worst.
         """
@@ -248,7 +268,7 @@ class AMTA(MonoidTree):
     # -- ranges and policies
 
     def _suffix(self, leaf: int) -> Any:
-        """From a leaf to the back: what lies right of the way up, and the tree at the back of each level."""
+        """From a leaf to the back: all to the right of the way up, and the tree at the back of each level."""
         firsts, first, trees = [leaf], leaf, 0
         for i, level in enumerate(self._levels):
             first += first & 1
@@ -258,11 +278,11 @@ class AMTA(MonoidTree):
                 break
             first = first // 2 + self._levels[i + 1].shift
             firsts.append(first)
-        found = NOTHING
+        suffix = NOTHING
         for first, head in zip(firsts, self._heads(firsts, ahead=False), strict=True):
             if first & 1:
-                found = self._fold(found, head[1])
-        return self._fold(found, self._right_of(self._roots(trees)))
+                suffix = self._fold(suffix, head[1])
+        return self._fold(suffix, self._right_of(self._roots(trees)))
 
     def _trees(self) -> Iterator[tuple[int, int]]:
         """Level and number of elements that make up the window, front to back, none of them touched by an eviction::
@@ -314,8 +334,6 @@ class AMTA(MonoidTree):
         self._stack = list(state["stack"])
 
     def _check(self) -> None:
-        from slicewise.testing.same import is_same, magnitude
-
         super()._check()
         drawn = self._pairs()
         for i, level in enumerate(self._levels[1:], start=1):

@@ -27,6 +27,11 @@ class BInt(SlidingWindow):
         level 2     xxxxxxxxxxxxx   efg
         query()         b + cd    + efg              two combines
 
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
+
     Examples
     --------
     >>> from slicewise.aggregates import concat
@@ -65,7 +70,7 @@ class BInt(SlidingWindow):
 
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back."""
-        for partial in self._lift_many(values):
+        for partial in self._lift_all(values):
             self._push(partial)
 
     def _push(self, partial: Any) -> None:
@@ -88,7 +93,7 @@ class BInt(SlidingWindow):
         self._back = position + 1
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(1) amortised, no combine.
         """
@@ -134,14 +139,14 @@ class BInt(SlidingWindow):
         else:
             position = self._front
         levels, combine, top = self._levels, self._combine, len(self._levels) - 1
-        total, found = None, False
+        total, started = None, False
         while position < back:
             # The longest interval that begins here: as many levels up as the position has zeros at its end.
             level = min((position & -position).bit_length() - 1, top) if position else top
             ring = levels[level]
             interval = ring[(position >> level) & (len(ring) - 1)]
-            total = combine(total, interval) if found else interval
-            found = True
+            total = combine(total, interval) if started else interval
+            started = True
             position += 1 << level
         return self._lower(total)
 

@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
-from slicewise.aggregates.order import Max, Min
-from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
+from slicewise.aggregates.picks import MaxBy, MinBy
 from slicewise.columns import arrow_of
 from slicewise.errors import AggregateError, DataError, QueryError, SlicewiseError, did_you_mean
 from slicewise.swag.rolling import batch_of
@@ -26,12 +25,42 @@ __all__ = ["EmptyWindowError", "FactCard", "OnPartials", "SlidingWindow", "is_se
 
 
 class EmptyWindowError(SlicewiseError, IndexError):
-    """There are not as many values in the window as were to leave it, or as were asked about."""
+    """A window holds fewer values than were to be evicted or queried. It is unchanged.
+
+    Examples
+    --------
+    >>> from slicewise.aggregates import sum
+    >>> from slicewise.swag import TwoStacks
+    >>> TwoStacks(sum()).evict()
+    Traceback (most recent call last):
+    slicewise.swag.base.EmptyWindowError: cannot evict 1 of 0 values; the window is unchanged
+    """
 
 
 @dataclass(frozen=True)
 class FactCard:
-    """What one must know to choose an algorithm."""
+    """The facts by which to choose an algorithm. Every algorithm has its card in the attribute ``facts``.
+
+    Parameters
+    ----------
+    needs
+        The laws that an aggregate must keep.
+    order
+        The order in which values may leave.
+    time
+        The combines (calls of ``combine`` or ``invert``) of its operations, for a window of n values.
+    space
+        The number of partials that it keeps.
+    published
+        The paper it is from.
+
+    Examples
+    --------
+    >>> from slicewise.swag import ALGORITHMS
+    >>> card = ALGORITHMS["TwoStacks"].facts
+    >>> card.needs, card.time
+    ('associative', '3 combines per slide amortised, n worst')
+    """
 
     needs: str
     order: str
@@ -41,7 +70,7 @@ class FactCard:
 
 
 class SlidingWindow(ABC):
-    """A first-in-first-out window that knows the aggregate of what it holds.
+    """A first-in-first-out window that knows the aggregate of its values. The contract of every algorithm.
 
     A null (``None``) takes its place in the window like any value; aggregates that skip nulls see their identity there.
     For an aggregate of several columns, a value is a tuple in the order of the columns, or a mapping by their names.
@@ -49,11 +78,32 @@ class SlidingWindow(ABC):
     Parameters
     ----------
     aggregate
-        What to compute, such as ``sw.max()``.
+        The aggregate to compute, such as ``sw.max()``.
+
+    Attributes
+    ----------
+    facts
+        The :class:`FactCard` of the algorithm.
+    several_ranges
+        Whether ``query(last=k)`` works for any ``k``.
+
+    Examples
+    --------
+    The maximum of the last three values, by any of the algorithms:
+
+    >>> from slicewise.aggregates import max
+    >>> from slicewise.swag import ALGORITHMS
+    >>> def largest_of_three(window: SlidingWindow, values):
+    ...     for value in values:
+    ...         window.insert(value)
+    ...         if len(window) > 3:
+    ...             window.evict()
+    ...         yield window.query()
+    >>> list(largest_of_three(ALGORITHMS["DABA"](max()), [6, 5, 0, 1, 3, 4]))
+    [6, 6, 6, 5, 3, 4]
     """
 
     facts: ClassVar[FactCard]
-    #: Whether ``query(last=k)`` works for any ``k``.
     several_ranges: ClassVar[bool] = False
 
     def __init__(self, aggregate: Aggregate) -> None:
@@ -66,48 +116,129 @@ class SlidingWindow(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many values the window holds."""
+        """The number of values in the window."""
 
     @abstractmethod
     def insert(self, value: Any) -> None:
-        """Add a value at the back."""
+        """Add a value at the back.
+
+        Parameters
+        ----------
+        value
+            The value, None for a null; a tuple or a mapping for an aggregate of several columns.
+        """
 
     @abstractmethod
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go; all or nothing."""
+        """Remove the ``n`` oldest values; all of them or, if there are fewer, none.
+
+        Parameters
+        ----------
+        n
+            The number of values that leave.
+
+        Raises
+        ------
+        EmptyWindowError
+            If the window holds fewer than ``n`` values.
+        """
 
     @abstractmethod
     def query(self, last: int | None = None) -> Any:
-        """The aggregate of the window or, where the algorithm answers several ranges, of its ``last`` values."""
+        """The aggregate of the window or, where the algorithm answers several ranges, of its ``last`` values.
+
+        Parameters
+        ----------
+        last
+            The number of values to aggregate, counted from the back; by default all of them.
+
+        Returns
+        -------
+        Any
+            The lowered aggregate; that of no values if the window is empty.
+
+        Raises
+        ------
+        EmptyWindowError
+            If the window holds fewer than ``last`` values.
+        """
 
     @abstractmethod
     def _check(self) -> None:
         """The invariants, for tests: called after every mutation."""
 
     def query_many(self, ranges: Iterable[int]) -> list[Any]:
-        """``query(last=k)`` for each ``k`` of ``ranges``, in their order."""
+        """Several ranges at once: ``query(last=k)`` for each ``k``.
+
+        Parameters
+        ----------
+        ranges
+            The numbers of values to aggregate, each counted from the back.
+
+        Returns
+        -------
+        list
+            One answer per range, in the order of ``ranges``.
+
+        Examples
+        --------
+        >>> from slicewise.aggregates import sum
+        >>> from slicewise.swag import FlatFAT
+        >>> window = FlatFAT(sum())
+        >>> window.insert_many([6, 5, 0, 1])
+        >>> window.query_many([2, 4])
+        [1, 12]
+        """
         return [self.query(last=k) for k in ranges]
 
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back, one after the other; arrays of numbers at once where the algorithm gains by it.
 
-        What a masked array hides, nulls of an Arrow array and missing values of a pandas series are nulls; NaN in an
-        array or a series of floats is a value.
+        Masked entries of a masked array, nulls of an Arrow array and missing values of a pandas series are nulls; NaN
+        in an array or a series of floats is a value.
 
         Answers are those of inserting one by one: the same for integers and for extremes, up to rounding for sums of
         floats, which are then added in another order. NumPy numbers become Python's, so that integers do not overflow.
+
+        Parameters
+        ----------
+        values
+            The values, oldest first: any iterable, a NumPy or Arrow array, a pandas series.
         """
         for value in _python_values(values):
             self.insert(value)
 
     def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
-        """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns how many values left.
+        """Evict the longest prefix for which ``policy(total, oldest)`` holds.
 
-        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The
-        policy must be monotone: once it fails for a prefix it fails for every longer one. If it raises, nothing has
-        left.
+        Parameters
+        ----------
+        policy
+            A function of the lowered aggregate of the window before anything leaves, ``total``, and that of a prefix,
+            ``oldest``. It must be monotone: once it fails for a prefix it fails for every longer one. If it raises,
+            nothing leaves.
 
-        Runtime complexity: one by one, so O(k) calls of the policy and of ``combine`` for k values that leave.
+        Returns
+        -------
+        int
+            The number of values that left.
+
+        Notes
+        -----
+        Runtime complexity: prefix by prefix, so O(k) calls of the policy and of ``combine`` for k values that leave.
+
+        Examples
+        --------
+        Keep as few of the latest values as sum to at least 4:
+
+        >>> from slicewise.aggregates import sum
+        >>> from slicewise.swag import TwoStacks
+        >>> window = TwoStacks(sum())
+        >>> window.insert_many([6, 5, 0, 1, 3])
+        >>> window.enforce(lambda total, oldest: total - oldest >= 4)
+        3
+        >>> window.query()
+        4
         """
         if not callable(policy):
             raise QueryError(f"`policy` must be a function of (total, oldest); got {policy!r}")
@@ -124,7 +255,7 @@ class SlidingWindow(ABC):
         """The partials of the single values, from the front."""
         raise NotImplementedError
 
-    def _lift_many(self, values: Iterable[Any]) -> list[Any]:
+    def _lift_all(self, values: Iterable[Any]) -> list[Any]:
         batch = batch_of(self.aggregate, values)
         return batch.partials() if batch is not None else list(map(self._lift, _python_values(values)))
 
@@ -149,7 +280,7 @@ class SlidingWindow(ABC):
 
 
 def lifting(aggregate: Aggregate) -> Callable[[Any], Any]:
-    """``lift`` for one value of a window: nulls are skipped if the aggregate does, rows of several columns unpacked.
+    """``lift`` for one value of a window: nulls are skipped if the aggregate skips them, rows of columns unpacked.
 
     >>> lifting(MaxBy("who", "score"))({"who": "ann", "score": 3, "team": "red"})
     (3, 'ann')
@@ -179,35 +310,36 @@ def _lifting_rows(aggregate: Aggregate) -> Callable[[Any], Any]:
 
 
 def _python_values(values: Iterable[Any]) -> Iterable[Any]:
-    """The values of an array as Python's, nulls as None; whatever else it is, as it is.
+    """The values of an array as Python's, nulls as None; any other iterable as it is.
 
     >>> _python_values(np.ma.array([1, 2], mask=[True, False])), _python_values(pa.array([1, None]))
     ([None, 2], [1, None])
     """
+    listed: Iterable[Any] = values
     if isinstance(values, np.ndarray):
-        return values.tolist()
+        listed = values.tolist()
     # Arrow's scalars and pandas' missing values are not None, and an aggregate would take them for values.
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return values.to_pylist()
-    return arrow_of(values).to_pylist() if hasattr(values, "iloc") else values
+    elif isinstance(values, (pa.Array, pa.ChunkedArray)):
+        listed = values.to_pylist()
+    elif hasattr(values, "iloc"):
+        listed = arrow_of(values).to_pylist()
+    return listed
 
 
 def is_selective(aggregate: Aggregate) -> bool:
     """Whether ``combine`` gives one of its two arguments, as a maximum does.
 
-    A class of your own says so with an attribute ``selective = True``.
+    A class of your own declares it with an attribute ``selective = True``.
 
-    >>> from slicewise.aggregates import count
-    >>> is_selective(Max()), is_selective(count())
+    >>> from slicewise.aggregates import count, max
+    >>> is_selective(max()), is_selective(count())
     (True, False)
     """
-    # By the function and not by the class: a subclass may have replaced it.
-    chooses = {cls.combine for cls in (Max, Min, First, Last, MaxBy, MinBy)}
-    return getattr(aggregate, "selective", type(aggregate).combine in chooses)
+    return aggregate.selective
 
 
 def need_subtraction(algorithm: str, aggregate: Aggregate, instead: str) -> None:
-    """An algorithm that takes old values out of a running total needs ``invert``, and the order not to matter."""
+    """Refuse an aggregate for an algorithm that takes old values out of a total: it must be invertible and commute."""
     if not aggregate.invertible:
         raise AggregateError(
             f"`{algorithm}` cannot run `{aggregate.name}`: it has no inverse to take old values out of a total; "
@@ -221,7 +353,7 @@ def need_subtraction(algorithm: str, aggregate: Aggregate, instead: str) -> None
 
 
 class OnPartials(Aggregate):
-    """The same aggregate over partials that are already made: nothing is lifted, nothing lowered.
+    """The same aggregate over partials instead of values: nothing is lifted, nothing lowered.
 
     >>> from slicewise.aggregates import count
     >>> of_slices = OnPartials(count())
@@ -233,7 +365,7 @@ class OnPartials(Aggregate):
 
     def __init__(self, aggregate: Aggregate) -> None:
         super().__init__()
-        self.name = aggregate.name  # type: ignore[misc]
+        self.name = aggregate.name
         self.inner = aggregate
         self.identity = aggregate.identity
         self.commutative = aggregate.commutative

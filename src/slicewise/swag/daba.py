@@ -11,7 +11,7 @@ from typing import Any
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.swag.base import FactCard, SlidingWindow
-from slicewise.swag.chunks import ChunkedQueue
+from slicewise.swag.chunked_queue import ChunkedQueue
 
 __all__ = ["DABA"]
 
@@ -39,9 +39,9 @@ class DABA(SlidingWindow):
     Parameters
     ----------
     aggregate
-        What to compute.
+        The aggregate to compute, such as ``sw.max()``.
     chunk
-        How many values are stored together, a power of two.
+        The number of values stored together, a power of two.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class DABA(SlidingWindow):
 
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back."""
-        for partial in self._lift_many(values):
+        for partial in self._lift_all(values):
             self._push(partial)
 
     def _push(self, partial: Any) -> None:
@@ -105,7 +105,7 @@ class DABA(SlidingWindow):
             raise
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(1) for one value, at most three combines.
         """

@@ -44,7 +44,7 @@ class FixedAggregator:
     combine
         An associative function; it is never called with a hole.
     values
-        What is in the slots, as many as a power of two; :data:`HOLE` where there is nothing.
+        The contents of the slots, a power of two of them; :data:`HOLE` in an empty slot.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class FixedAggregator:
             nodes[node] = right if left is HOLE else left if right is HOLE else combine(left, right)
 
     def update(self, changes: dict[int, Any]) -> None:
-        """Change many slots, and each node above them once.
+        """Change some slots, and each node above them once.
 
         Runtime complexity: O(m + m log(n/m)), at most ``m * (1 + ceil(log2(n / m)))`` combines for m slots.
         """
@@ -173,9 +173,9 @@ class FlatFAT(SlidingWindow):
     Parameters
     ----------
     aggregate
-        What to compute.
+        The aggregate to compute, such as ``sw.max()``.
     capacity
-        How many slots to begin with, a power of two.
+        The number of slots to begin with, a power of two.
 
     Examples
     --------
@@ -206,9 +206,9 @@ class FlatFAT(SlidingWindow):
             raise QueryError(f"`capacity` must be a power of two; got {capacity!r}")
         self._tree = FixedAggregator(self._combine, [HOLE] * capacity)
         self._front = 0  # the slot of the oldest value
-        self._span = 0  # how many slots there are from front to back, holes included
+        self._span = 0  # the number of slots from front to back, holes included
         self._size = 0
-        #: How many values have been inserted so far: the number that the next one gets.
+        #: The number of values inserted so far, which is the number of the next one.
         self.inserted = 0
         # The numbers of the values by slot; None as long as they follow one another.
         self._numbers: list[int] | None = None
@@ -225,7 +225,7 @@ class FlatFAT(SlidingWindow):
 
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back, in one update of the tree."""
-        self._append(self._lift_many(values))
+        self._append(self._lift_all(values))
 
     def _append(self, partials: list[Any]) -> None:
         self._make_room(len(partials))
@@ -293,7 +293,7 @@ class FlatFAT(SlidingWindow):
         self._front, self._span = 0, self._size
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(log n) amortised for one value, at most log2 n combines.
         """
@@ -321,10 +321,21 @@ class FlatFAT(SlidingWindow):
         return [next(slots) for _ in range(n)]
 
     def evict_at(self, number: int) -> None:
-        """Let one value go from anywhere: that which was inserted as number ``number``, counted from 0.
+        """Remove one value from anywhere in the window.
 
-        ``inserted`` tells the number of the next value to come.
+        Parameters
+        ----------
+        number
+            The place of the value among all that were ever inserted, counted from 0. The next value to be inserted has
+            the number ``inserted``.
 
+        Raises
+        ------
+        EmptyWindowError
+            If that value is not in the window.
+
+        Notes
+        -----
         Runtime complexity: O(log n) amortised, at most log2 n combines; O(n) the first time.
         """
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:

@@ -33,7 +33,7 @@ class FlatFIT(SlidingWindow):
     Parameters
     ----------
     aggregate
-        What to compute.
+        The aggregate to compute, such as ``sw.max()``.
     keep_values
         Keep the partial of every single value too, which ``enforce`` needs; n more of space.
 
@@ -80,7 +80,7 @@ class FlatFIT(SlidingWindow):
 
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back."""
-        for partial in self._lift_many(values):
+        for partial in self._lift_all(values):
             self._push(partial)
 
     def _push(self, partial: Any) -> None:
@@ -94,7 +94,7 @@ class FlatFIT(SlidingWindow):
             self._values[at] = partial
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(1) amortised, no combine.
         """

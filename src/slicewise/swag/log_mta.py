@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from slicewise.aggregates.base import Aggregate
+from slicewise.same import is_same
 from slicewise.swag.base import FactCard
 from slicewise.swag.monoid_tree import NOTHING, MonoidTree
 from slicewise.swag.stores.base import Store
@@ -40,6 +41,25 @@ class LogMTA(MonoidTree):
               <∅   2>         <3   ∅>
                      `.        |
                    <∅  2>   <1  2>
+
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
+    store
+        Where the inner pairs are kept: a :class:`~slicewise.swag.MemoryStore` by default, a
+        :class:`~slicewise.swag.DiskStore` or a :class:`~slicewise.swag.RedisStore`. A window continues from a store
+        to which one of the same kind has flushed; see ``recovered``.
+    buffer
+        The number of calls after which an insertion flushes first.
+    ahead
+        The number of pairs of a level to read at once, and to keep in its cache, when the window moves forward; by
+        default the store's own choice.
+
+    Attributes
+    ----------
+    recovered
+        The flush from which the window continues, None for a new one.
 
     Examples
     --------
@@ -133,7 +153,7 @@ class LogMTA(MonoidTree):
         return self._result
 
     def _suffix(self, leaf: int) -> Any:
-        """From a leaf to the back: at every level on the way up, what lies right of the way::
+        """From a leaf to the back: at every level on the way up, all to the right of the way::
 
                    <. X>
                  /      `----.
@@ -148,15 +168,15 @@ class LogMTA(MonoidTree):
                 break
             first = first // 2 + level.shift
             firsts.append(first)
-        found, top = NOTHING, len(self._levels) - 1
+        suffix, top = NOTHING, len(self._levels) - 1
         for i, (first, head) in enumerate(zip(firsts, self._heads(firsts, ahead=False), strict=True)):
             if first & 1:
-                found = self._fold(found, head[1])
+                suffix = self._fold(suffix, head[1])
             elif i == top:
-                found = self._fold(found, head[0])
+                suffix = self._fold(suffix, head[0])
                 if first < self._levels[i].last:
-                    found = self._fold(found, head[1])
-        return found
+                    suffix = self._fold(suffix, head[1])
+        return suffix
 
     def _prefix(self, holds: Callable[[Any], bool]) -> int:
         """Algorithm 2's walk: from the root down, one call per level for the left element of the pair on the way."""
@@ -201,8 +221,6 @@ class LogMTA(MonoidTree):
         self._result = NOTHING
 
     def _check(self) -> None:
-        from slicewise.testing.same import is_same
-
         super()._check()
         assert len(self._levels) < 2 or self._levels[-1].first < self._levels[-1].last
         drawn = self._pairs()

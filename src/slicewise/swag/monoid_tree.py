@@ -1,4 +1,4 @@
-"""Monoid trees: what Log MTA and Amortized MTA share. Level queues, memory layers, flushes, recovery.
+"""Monoid trees: the common base of Log MTA and Amortized MTA. Level queues, memory layers, flushes, recovery.
 
 Á. Villalba, J. L. Berral, D. Carrera: "Constant-Time Sliding Window Framework with Reduced Memory Footprint and
 Efficient Bulk Evictions", IEEE Transactions on Parallel and Distributed Systems 30(3), 2019. This is an
@@ -44,9 +44,9 @@ class Recovered:
     Attributes
     ----------
     inserted, evicted
-        How many values had come and gone, over the whole life of the window. Go on with value number ``inserted``.
+        The number of values ever inserted and evicted. Continue with value number ``inserted``.
     flushes
-        How often it had been flushed.
+        The number of flushes so far.
     """
 
     inserted: int
@@ -65,7 +65,7 @@ class Level:
         pairs     <∅ *>   <* *>   <* *>   <* *>   <* ∅>
                   head    `--- in the layers ---'  tail
 
-    Whether a place is empty follows from ``first`` and ``last``; what a pair holds there means nothing.
+    Whether a place is empty follows from ``first`` and ``last``; the content of an empty place has no meaning.
 
     Attributes
     ----------
@@ -92,24 +92,24 @@ class Level:
 
 
 class MonoidTree(SlidingWindow):
-    """A window in level queues of pairs, leaves first, whose inner pairs wait in a key-value store.
+    """A window in level queues of pairs, leaves first, whose inner pairs are kept in a key-value store.
 
     Parameters
     ----------
     aggregate
-        What to compute.
+        The aggregate to compute, such as ``sw.max()``.
     store
-        Where the inner pairs wait: :class:`~slicewise.swag.stores.MemoryStore` by default, a store on disk or on Redis.
-        One that a window of the same kind has flushed to is continued; see ``recovered``.
+        Where the inner pairs are kept: a :class:`~slicewise.swag.MemoryStore` by default, a store on disk or on Redis.
+        A window continues from a store to which one of the same kind has flushed; see ``recovered``.
     buffer
-        After how many calls an insertion flushes first. The paper's 512 by default.
+        The number of calls after which an insertion flushes first. The paper's 512 by default.
     ahead
-        How many pairs of a level to read at once, and to keep in its cache, when the window moves forward.
+        The number of pairs of a level to read at once, and to keep in its cache, when the window moves forward.
 
     Attributes
     ----------
     recovered
-        The flush from which the window goes on, None for a new one.
+        The flush from which the window continues, None for a new one.
     """
 
     several_ranges = True
@@ -136,7 +136,7 @@ class MonoidTree(SlidingWindow):
         return self._inserted - self._evicted
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go. Their nodes are forgotten at once and deleted from the store bit by bit.
+        """Remove the ``n`` oldest values. Their nodes are dropped at once and deleted from the store bit by bit.
 
         Runtime complexity: O(log n), one round trip to the store.
         """
@@ -150,7 +150,7 @@ class MonoidTree(SlidingWindow):
         self._layers.pending += n > 0
 
     def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
-        """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns how many values left.
+        """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns the number of values that left.
 
         ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The
         policy must be monotone: once it fails for a prefix it fails for every longer one. If it raises, nothing has
@@ -182,7 +182,7 @@ class MonoidTree(SlidingWindow):
         return self._lower(self._suffix(self._levels[0].last - last + 1))
 
     def flush(self) -> None:
-        """Write what is buffered, and everything needed to go on from here, in one batch.
+        """Write the buffered pairs, and everything needed to continue from here, in one batch.
 
         Runtime complexity: O(buffer + log n).
         """
@@ -190,19 +190,32 @@ class MonoidTree(SlidingWindow):
         self._flushes += 1
 
     def sweep(self) -> None:
-        """Delete from the store all that has left the window, which otherwise goes on with every flush."""
+        """Delete all that has left the window from the store, which flushes otherwise do bit by bit.
+
+        Runtime complexity: O(pairs to delete).
+        """
         self.flush()
         while self._layers.dead:
             self.flush()
 
     def close(self) -> None:
-        """Flush, then let go of the store."""
+        """Flush, then close the store.
+
+        Runtime complexity: O(buffer + log n).
+        """
         self.flush()
         self._layers.store.close()
 
     def levels(self) -> list[list[tuple[Any, Any]]]:
-        """The pairs of each level queue, leaves first and lowered, as the paper draws them; for small windows.
+        """The pairs of each level queue as the paper draws them; for small windows.
 
+        Returns
+        -------
+        list of lists of pairs
+            One list per level, leaves first, of lowered partials; ∅ in an empty place.
+
+        Notes
+        -----
         Runtime complexity: O(n).
         """
         return [[(self._shown(a), self._shown(b)) for a, b in level] for level in self._pairs()]
@@ -218,7 +231,7 @@ class MonoidTree(SlidingWindow):
 
     @property
     def local_nodes(self) -> int:
-        """How many nodes are in local memory; all others are in the store."""
+        """The number of nodes in local memory; all others are in the store."""
         ends = sum(len(v.head) + (len(v.tail) if v.tail is not v.head else 0) for v in self._levels)
         return ends + 2 * len(self._layers)
 
@@ -234,11 +247,11 @@ class MonoidTree(SlidingWindow):
 
     @abstractmethod
     def _prefix(self, holds: Callable[[Any], bool]) -> int:
-        """How many values the longest prefix has whose partial ``holds``."""
+        """The length of the longest prefix whose partial ``holds``."""
 
     @abstractmethod
     def _leave(self, n: int) -> None:
-        """Let the ``n`` oldest values go; some stay."""
+        """Remove the ``n`` oldest values; some stay."""
 
     def _emptied(self) -> None:
         """All values have left."""
@@ -321,7 +334,7 @@ class MonoidTree(SlidingWindow):
             self.flush()
 
     def _state(self) -> dict[str, Any]:
-        """What a flush writes besides pairs, in plain data: numbers, texts, lists, the partials of O(log n) nodes."""
+        """The part of a flush besides pairs, as plain data: numbers, texts, lists, the partials of O(log n) nodes."""
         return {
             "format": FORMAT,
             "algorithm": type(self).__name__,
@@ -386,6 +399,6 @@ def _numbers(level: Level) -> Iterator[int]:
 
 
 def _fingerprint(aggregate: Aggregate) -> str:
-    """What tells aggregates apart, the same in every process."""
-    more = aggregate.parameters()
-    return f"{type(aggregate).__qualname__} {aggregate!r}" + (f" {more!r}" if more else "")
+    """A text that is equal for equal aggregates, in every process."""
+    parameters = aggregate.parameters()
+    return f"{type(aggregate).__qualname__} {aggregate!r}" + (f" {parameters!r}" if parameters else "")

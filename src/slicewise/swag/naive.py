@@ -19,13 +19,18 @@ __all__ = ["Naive"]
 
 
 class Naive(SlidingWindow):
-    """All partials in a queue; a query folds as many of them as it is about.
+    """All partials in a queue; a query folds those in its range.
 
     ::
 
         insert 6, 5, 0, 1           6  5  0  1
         query()                     6 + 5 + 0 + 1       3 combines
         query(last=3)                   5 + 0 + 1       2 combines
+
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
 
     Examples
     --------
@@ -64,10 +69,10 @@ class Naive(SlidingWindow):
 
     def insert_many(self, values: Iterable[Any]) -> None:
         """Add values at the back."""
-        self._partials.extend(self._lift_many(values))
+        self._partials.extend(self._lift_all(values))
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(n), no combine.
         """

@@ -26,6 +26,13 @@ class ReactiveAggregator(FlatFAT):
         insert e               d  e  b  c        slot 1 is due
         trigger()                                one path of log2(4) = 2 combines
 
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
+    capacity
+        The number of slots to begin with, a power of two.
+
     Examples
     --------
     >>> from slicewise.aggregates import max
@@ -68,12 +75,22 @@ class ReactiveAggregator(FlatFAT):
     def trigger(self) -> Any:
         """The aggregate of the window, brought up to date.
 
+        Returns
+        -------
+        Any
+            The lowered aggregate.
+
+        Notes
+        -----
         Runtime complexity: O(m + m log(n/m)) after m events.
         """
         return self.query()
 
     def query(self, last: int | None = None) -> Any:
-        """What a trigger gives, or the aggregate of the ``last`` values."""
+        """The answer of a trigger, or the aggregate of the ``last`` values.
+
+        Runtime complexity: O(m + m log(n/m)) after m events; then as in :class:`FlatFAT`.
+        """
         if self._due:
             self._tree.repair(self._due)
             self._due.clear()

@@ -1,5 +1,5 @@
-"""Batches: windows over whole arrays of numbers, in NumPy. What the structures compute one by one, :func:`roll`
-computes in a few passes, and :func:`batch_of` hands arrays over to ``insert_many``.
+"""Batches: windows over whole arrays of numbers, in NumPy. :func:`roll` computes in a few passes what the structures
+compute value by value, and :func:`batch_of` hands arrays over to ``insert_many``.
 
 Beside the algorithms: it imports the aggregates only.
 """
@@ -30,7 +30,7 @@ from slicewise.errors import AggregateError, DataError, QueryError
 
 __all__ = ["Batch", "batch_of", "roll"]
 
-#: Ranges up to this are doubled, pieces of at least so many values at once: they stay in a core's own cache.
+#: Ranges up to the first are doubled, pieces of at least the second at once: they stay in the cache of a core.
 _DOUBLED, _PIECE = 2**12, 2**15
 
 _TUPLES = (Sum, Avg, Product, GeometricMean, StdDev, StdDevPop, Variance, VarPop)
@@ -39,7 +39,7 @@ _TUPLES = (Sum, Avg, Product, GeometricMean, StdDev, StdDevPop, Variance, VarPop
 def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     """The aggregate of the last ``k`` values at every value, for one or several ``k``.
 
-    The first ``k - 1`` results are of what there is, as those of a window that fills up.
+    The first ``k - 1`` results are of fewer values, as those of a window that fills up.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
         Numbers: a NumPy or Arrow array, a pandas series or a list. Nulls hold their place and are skipped as the
         aggregate does: ``sw.count()`` counts them, ``sw.count("v")`` does not. A NaN is a value.
     ranges
-        How many values a result is of; several are answered from one pass over the values.
+        The number of values that a result covers; several are answered from one pass over the values.
     aggregate
         A numeric aggregate such as ``sw.max()``.
 
@@ -63,8 +63,8 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     counts and extremes, up to rounding for sums of floats, which are added in another order here. A sum of integers
     that does not fit 64 bits raises, as it does in Spark; a window goes on with Python's integers.
 
-    No window of floats is ever computed by taking values out of a running total: what has left a window, be it 1e300
-    or an infinity, leaves no trace in it. Sums of integers and counts are, because there it is exact.
+    No window of floats is ever computed by taking values out of a running total: a value that has left a window, be it
+    1e300 or an infinity, leaves no trace in it. Sums of integers and counts are, because there it is exact.
 
     * Integers: one running total, and the difference of two of its entries. It may wrap around 64 bits; the difference
       is right all the same while no window can reach 2**63, and Python's integers take over where one could.
@@ -140,7 +140,7 @@ def _as_array(column: Column) -> np.ndarray:
 
 
 def _on_numbers(monoid: Monoid, column: Column, ranges: list[int]) -> list[Parts] | None:
-    """Sums and extremes: one array of numbers, and beside it how many of them are in each window. None for others."""
+    """Sums and extremes: one array of numbers, and one with the count of numbers in each window. None for others."""
     n, valid = len(column), column.valid
     if not n or not isinstance(monoid, (IntTotals, FloatTotals, ExtremeMonoid)):
         return None
@@ -166,7 +166,7 @@ def _on_numbers(monoid: Monoid, column: Column, ranges: list[int]) -> list[Parts
 
 
 def _filling(n: int, k: int) -> np.ndarray:
-    """How many values a window of ``k`` has while it fills up, and after."""
+    """The number of values in a window of ``k`` while it fills up, and after."""
     out = np.full(n, k)
     out[:k] = np.arange(1, min(k, n) + 1)
     return out
@@ -179,7 +179,7 @@ def _extreme(monoid: ExtremeMonoid, values: np.ndarray) -> np.ufunc:
 
 
 def _differences(running: np.ndarray, k: int) -> np.ndarray:
-    """What the last ``k`` added to a running total.
+    """The part of a running total that its last ``k`` values added.
 
     >>> _differences(np.array([1, 3, 6, 10]), 2)
     array([1, 3, 5, 7])
@@ -333,7 +333,8 @@ class Batch:
 
     def _hand_over(self, parts: Parts) -> list[Any]:
         if isinstance(self._aggregate, (Count, Max, Min)):
-            return parts[0].tolist()
+            partials: list[Any] = parts[0].tolist()
+            return partials
         lists = [p.tolist() for p in (parts[:2] if isinstance(self._aggregate, Range) else parts)]
         return list(zip(*lists, strict=True))
 
@@ -356,7 +357,7 @@ def batch_of(aggregate: Aggregate, values: Any) -> Batch | None:
 def survivors(values: np.ndarray, *, largest: bool) -> Sequence[int] | None:
     """Where a value beats all that come after it: the nodes that a maximum's deque keeps of a batch.
 
-    None if NaN is among the values, which has an order of its own.
+    None if NaN is among the values, which is ordered apart.
 
     >>> survivors(np.array([6, 5, 0, 1, 3, 3, 2]), largest=True)
     [0, 1, 5, 6]

@@ -32,7 +32,7 @@ class Acq:
     Parameters
     ----------
     range, slide
-        Both counts of values (``6``, ``sw.rows(6)``), or both lengths of time (``"10 seconds"``, a timedelta).
+        Two counts of values (``6``, ``sw.rows(6)``), or two lengths of time (``"10 seconds"``, a timedelta).
 
     Examples
     --------
@@ -58,16 +58,16 @@ class Acq:
         return f"Acq(range={self.range}, slide={self.slide})"
 
 
-def _amount(said: Any, name: str) -> Amount:
-    if isinstance(said, int) and not isinstance(said, bool):
-        if said < 1:
-            raise QueryError(f"`{name}` must be positive; got {said!r}")
-        return rows(said)
-    if not isinstance(said, (str, timedelta, Amount)):
+def _amount(size: Any, name: str) -> Amount:
+    if isinstance(size, int) and not isinstance(size, bool):
+        if size < 1:
+            raise QueryError(f"`{name}` must be positive; got {size!r}")
+        return rows(size)
+    if not isinstance(size, (str, timedelta, Amount)):
         raise QueryError(
-            f"`{name}` must be a count of values or a length of time; got {said!r}: 6 and '10 seconds' are"
+            f"`{name}` must be a count of values or a length of time; got {size!r}: 6 and '10 seconds' are"
         )
-    amount = to_amount(said, name=name)
+    amount = to_amount(size, name=name)
     if amount.measure not in (TIME, ROWS):
         raise QueryError(
             f"`{name}` must be a count of values or a length of time; got {amount}: 6 and '10 seconds' are"
@@ -76,16 +76,16 @@ def _amount(said: Any, name: str) -> Amount:
 
 
 class Step(NamedTuple):
-    """One step of the plan: read ``length`` more of the stream, then close the slice, or not, and answer."""
+    """One step of the plan: read ``length`` more of the stream, close the slice if the step ``closes``, and answer."""
 
     length: int
     closes: bool
-    #: Queries to answer, by their place in the plan, longest range first, with how many closed slices each is of.
+    #: Queries to answer, by their place in the plan, longest range first, each with its number of closed slices.
     answers: tuple[tuple[int, int], ...]
 
 
 class Answer(NamedTuple):
-    """What a query says of the window that ended ``at``."""
+    """The answer of a query for the window that ended ``at``."""
 
     query: Acq
     at: int
@@ -93,7 +93,7 @@ class Answer(NamedTuple):
 
 
 class SharedPlan:
-    """Where to cut the stream and which queries to answer there, for a composite slide; then it repeats.
+    """Where to cut the stream and which queries to answer there, for one composite slide, after which it repeats.
 
     All windows end at multiples of their query's slide. The composite slide is the least common multiple of all slides.
     Where slices end, for a range of 10 and a slide of 3 (Figure 7 of Cutty)::
@@ -103,7 +103,7 @@ class SharedPlan:
         pairs     |.......|...|.......|...|.......|...|      3 - 10 % 3 = 2, then 10 % 3 = 1
         cutty     |.......|...........|...........|...:      where a window begins: 3 each
 
-    With Cutty a window may end in the middle of a slice; its answer includes what the open slice has so far.
+    With Cutty a window may end in the middle of a slice; its answer then includes the open slice so far.
 
     Parameters
     ----------
@@ -115,15 +115,19 @@ class SharedPlan:
     Attributes
     ----------
     composite_slide
-        After how much of the stream the plan repeats.
+        The stretch of the stream after which the plan repeats.
     edges
-        Where slices end within ``(0, composite_slide]``.
+        The ends of slices within ``(0, composite_slide]``.
     lengths
-        How long the slices are; the first one begins at the last edge of the previous round.
+        The lengths of the slices; the first one begins at the last edge of the previous round.
     steps
         The plan, as a list of :class:`Step`.
     window
-        How many closed slices must be kept, at most.
+        The largest number of closed slices that must be kept.
+
+    Notes
+    -----
+    Runtime complexity: O(q e) to make a plan of q queries and e edges and ends of windows in a composite slide.
 
     Examples
     --------
@@ -175,18 +179,18 @@ class SharedPlan:
         cuts = sum(self.composite_slide // self._finest(q) for q in self.queries)
         if cuts > LONGEST_PLAN:
             raise QueryError(
-                f"`queries` have a composite slide of {self._say(self.composite_slide)} with up to {cuts} slices; "
+                f"`queries` have a composite slide of {self._text_of(self.composite_slide)} with up to {cuts} slices; "
                 f"choose slides with a smaller common multiple: at most {LONGEST_PLAN} slices can be planned"
             )
 
     def _finest(self, query: Acq) -> int:
         return gcd(query.range.size, query.slide.size) if self.technique == "panes" else query.slide.size
 
-    def _say(self, size: int) -> str:
+    def _text_of(self, size: int) -> str:
         return str(Amount(size, self.measure))
 
     def _cuts(self, query: Acq) -> Iterable[int]:
-        """Where slices end for the sake of one query, within ``(0, composite_slide]``."""
+        """The ends of slices that one query needs, within ``(0, composite_slide]``."""
         size, slide, whole = query.range.size, query.slide.size, self.composite_slide
         if self.technique == "panes":
             pane = gcd(size, slide)
@@ -198,7 +202,7 @@ class SharedPlan:
         return [*begins, *range(slide, whole + 1, slide)]
 
     def _edges_before(self, at: int) -> int:
-        """How many edges lie in ``(0, at]``, also for points that are negative or in later rounds."""
+        """The number of edges in ``(0, at]``, also for points that are negative or in later rounds."""
         rounds, rest = divmod(at, self.composite_slide)
         return rounds * len(self.edges) + bisect_right(self.edges, rest)
 
@@ -216,9 +220,19 @@ class SharedPlan:
         return steps
 
     def run(self, aggregate: Aggregate, algorithm: type[SlidingWindow] = SlickDeque) -> SharedRun:
-        """Carry the plan out over a stream.
+        """Start to carry the plan out over a stream.
 
-        An algorithm that answers the whole window only gets a window of its own for every query.
+        Parameters
+        ----------
+        aggregate
+            The aggregate that all queries compute, such as ``sw.max()``.
+        algorithm
+            The class that keeps the slices. One that answers the whole window only gets one window per query.
+
+        Returns
+        -------
+        SharedRun
+            The run, at the beginning of the stream: insert the values there.
         """
         return SharedRun(self, aggregate, algorithm)
 
@@ -227,7 +241,28 @@ class SharedPlan:
 
 
 class SharedRun:
-    """A plan on its way through a stream; made by :meth:`SharedPlan.run`."""
+    """A plan on its way through a stream; made by :meth:`SharedPlan.run`.
+
+    Parameters
+    ----------
+    plan
+        The plan to carry out.
+    aggregate
+        The aggregate that all queries compute.
+    algorithm
+        The class that keeps the slices.
+
+    Examples
+    --------
+    >>> from slicewise.aggregates import count
+    >>> run = SharedPlan([Acq("10 seconds", "5 seconds")]).run(count())
+    >>> run.insert("a", time_us=1_000_000), run.insert("b", time_us=4_000_000)
+    ([], [])
+    >>> [(answer.at, answer.value) for answer in run.insert("c", time_us=12_000_000)]
+    [(5000000, 2), (10000000, 2)]
+    >>> [(answer.at, answer.value) for answer in run.advance(15_000_000)]
+    [(15000000, 1)]
+    """
 
     def __init__(self, plan: SharedPlan, aggregate: Aggregate, algorithm: type[SlidingWindow] = SlickDeque) -> None:
         self.plan = plan
@@ -249,14 +284,23 @@ class SharedRun:
         self._latest: int | None = None
 
     def insert(self, value: Any, time_us: int | None = None) -> list[Answer]:
-        """Add a value; gives the answers that have become due.
+        """Add a value.
 
         Parameters
         ----------
         value
             The value.
         time_us
-            When it happened, in microseconds, for queries on time; never before the value before it.
+            Its event time in microseconds, for queries on time; never less than that of the value before.
+
+        Returns
+        -------
+        list of Answer
+            The answers that have become due.
+
+        Notes
+        -----
+        Runtime complexity: one combine, and those of the algorithm at the end of a slice and for each answer.
         """
         if self.plan.measure == ROWS:
             if time_us is not None:
@@ -268,7 +312,18 @@ class SharedRun:
         return due
 
     def advance(self, time_us: int | None) -> list[Answer]:
-        """Say that all values before ``time_us`` have come; gives the answers that have become due. Time only."""
+        """Move on to a time before which no value will be inserted any more. For queries on time only.
+
+        Parameters
+        ----------
+        time_us
+            The time in microseconds.
+
+        Returns
+        -------
+        list of Answer
+            The answers that have become due.
+        """
         if self.plan.measure == ROWS:
             raise DataError(f"`advance` is for queries on time; got {time_us!r} for {self.plan}: insert values instead")
         if not isinstance(time_us, int) or isinstance(time_us, bool):
@@ -286,7 +341,7 @@ class SharedRun:
 
     @property
     def _has_open(self) -> bool:
-        """Whether a value has come since the last slice was closed."""
+        """Whether a value was inserted since the last slice was closed."""
         return self._open is not self.aggregate.identity
 
     def _move_to(self, position: int) -> list[Answer]:

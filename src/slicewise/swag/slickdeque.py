@@ -49,7 +49,7 @@ class _Running:
         partials.append(partial)
         self.answers = fresh
 
-    def push_many(self, partials: list[Any], total: Any) -> None:
+    def push_batch(self, partials: list[Any], total: Any) -> None:
         if _WHOLE in self.answers:
             self.answers[_WHOLE] = self.combine(self.answers[_WHOLE], total)
             self.partials.extend(partials)
@@ -92,7 +92,7 @@ class _Running:
 class _Candidates:
     """Non-Inv: the values that may yet be an answer, each with its position, in a deque of nodes.
 
-    CPython's ``deque`` is what the paper asks for, a doubly linked list of chunks (of 64 nodes).
+    CPython's ``deque`` is the structure that the paper asks for, a doubly linked list of chunks (of 64 nodes).
     """
 
     def __init__(self, aggregate: Aggregate, keep_values: bool) -> None:
@@ -125,8 +125,8 @@ class _Candidates:
         if self.kept is not None:
             self.kept.append(partial)
 
-    def push_many(self, partials: list[Any], standing: Sequence[int] | None) -> None:
-        """Push a batch of which only those ``standing`` beat all that follow them; None if that is not known."""
+    def push_batch(self, partials: list[Any], standing: Sequence[int] | None) -> None:
+        """Push a batch of which only those ``standing`` beat all that follow them; None if they are not known."""
         if standing is None:
             for partial in partials:
                 self.push(partial)
@@ -201,8 +201,8 @@ class _Members:
         self.members, self.split, self.join = members, split, join
 
     def push(self, partial: Any) -> None:
-        for member, own in zip(self.members, self.split(partial), strict=True):
-            member.push(own)
+        for member, part in zip(self.members, self.split(partial), strict=True):
+            member.push(part)
 
     def evict(self, n: int) -> None:
         for member in self.members:
@@ -241,9 +241,9 @@ class SlickDeque(SlidingWindow):
     ----------
     aggregate
         One that can be inverted and commutes, such as ``sw.sum()``, or whose ``combine`` gives one of its arguments,
-        such as ``sw.max()``; an aggregate of your own says the latter with an attribute ``selective = True``.
+        such as ``sw.max()``; an aggregate of your own declares the latter with an attribute ``selective = True``.
     ranges
-        Inv: keep an answer up to date for the last so many values, for each of these; by default for the whole window.
+        Inv: the numbers of latest values for which an answer is kept up to date; by default that of the whole window.
         Other ranges are answered too, by folding them.
     keep_values
         Non-Inv: keep the partial of every single value too, which ``enforce`` needs; n more of space.
@@ -308,13 +308,13 @@ class SlickDeque(SlidingWindow):
             super().insert_many(values)
             return
         if isinstance(strategy, _Running):
-            strategy.push_many(batch.partials(), batch.total())
+            strategy.push_batch(batch.partials(), batch.total())
         else:
-            strategy.push_many(batch.partials(), survivors(batch.values, largest=isinstance(self.aggregate, Max)))
+            strategy.push_batch(batch.partials(), survivors(batch.values, largest=isinstance(self.aggregate, Max)))
         self._back += len(batch)
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(n); an invert for each range as long as the window (Inv), no combine (Non-Inv).
         """
@@ -354,15 +354,15 @@ class SlickDeque(SlidingWindow):
 
 
 def _strategy(aggregate: Aggregate, ranges: Sequence[int], keep_values: bool) -> _Running | _Candidates | _Members:
-    said = aggregate.inner if isinstance(aggregate, OnPartials) else aggregate
+    inner = aggregate.inner if isinstance(aggregate, OnPartials) else aggregate
     if aggregate.invertible and aggregate.commutative:
         return _Running(aggregate, ranges)
     if is_selective(aggregate):
         return _Candidates(aggregate, keep_values)
-    if isinstance(said, Multi):
-        members = [_strategy(a, ranges, keep_values) for a in said.aggregates.values()]
+    if isinstance(inner, Multi):
+        members = [_strategy(a, ranges, keep_values) for a in inner.aggregates.values()]
         return _Members(members, split=tuple, join=tuple)
-    if isinstance(said, Range):
+    if isinstance(inner, Range):
         extremes = [_Candidates(a, keep_values) for a in (Min(), Max())]
         return _Members(extremes, lambda p: p or (None, None), lambda p: None if p[0] is None else tuple(p))
     if aggregate.invertible:

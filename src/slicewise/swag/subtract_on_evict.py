@@ -1,4 +1,4 @@
-"""SubtractOnEvict: one running total; what leaves is taken out of it again. Also known as Panes (Inv) and R-Int.
+"""SubtractOnEvict: one running total, from which values that leave are subtracted. Also known as Panes (Inv) and R-Int.
 
 J. Li et al.: "No pane, no gain", SIGMOD Record 2005 (differential aggregates); A. Arasu, J. Widom: "Resource sharing in
 continuous sliding-window aggregates", VLDB 2004 (R-Int); the name is of K. Tangwongsan, M. Hirzel, S. Schneider:
@@ -88,7 +88,7 @@ class SubtractOnEvict(SlidingWindow):
         self._partials.extend(batch.partials())
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(n), one invert for each; none if nothing stays.
         """

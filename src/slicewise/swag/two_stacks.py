@@ -30,6 +30,11 @@ class TwoStacks(SlidingWindow):
 
     Of the back stack only the aggregate of the whole is ever read, so only that is kept beside its values.
 
+    Parameters
+    ----------
+    aggregate
+        The aggregate to compute, such as ``sw.max()``.
+
     Examples
     --------
     >>> from slicewise.aggregates import concat
@@ -81,7 +86,7 @@ class TwoStacks(SlidingWindow):
         self._back_values.extend(batch.partials())
 
     def evict(self, n: int = 1) -> None:
-        """Let the ``n`` oldest values go.
+        """Remove the ``n`` oldest values.
 
         Runtime complexity: O(1) amortised, no combine; a flip of k values needs k - 1.
         """

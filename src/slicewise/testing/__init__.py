@@ -1,7 +1,7 @@
-"""Testing: what slicewise is tested with, for your own windows and aggregates too. Beside the path; no engine in here.
+"""Testing: the tools that slicewise is tested with, for your windows and aggregates too. Beside the path; no engine.
 
 * :class:`Oracle` gives every result of a workload by definition, :func:`value_of` that of one aggregate over one list
-  of rows, :func:`fold` what is finally true after all corrections;
+  of rows, :func:`fold` the final values after all corrections;
 * :func:`in_order`, :func:`football` and :func:`disordered` make streams from a seed;
 * :func:`check_laws` looks for a counterexample to what an aggregate promises;
 * :func:`stream` runs a workload on Spark over given micro-batches.
@@ -28,9 +28,48 @@ __all__ = ["Oracle", "Stream", "check_laws", "disordered", "fold", "football", "
 def stream(
     batches: Sequence[DataFrame], workload: Workload, *, folded: bool = True, partitions: int = 2, **options: Any
 ) -> DataFrame:
-    """Run a workload as a stream over given micro-batches, and give back what is finally true.
+    """Run a workload as a stream on Spark over given micro-batches.
 
-    See :func:`slicewise.spark.harness.stream`; this only saves importing pyspark before it is needed.
+    Each DataFrame becomes one micro-batch. Spark really streams: the rows go through files, packs, shards and the state
+    store.
+
+    Parameters
+    ----------
+    batches
+        The micro-batches, DataFrames of one schema.
+    workload
+        The workload to run.
+    folded
+        Whether to return the final values (:func:`slicewise.latest`), or every result with its micro-batch in a column
+        ``batch``.
+    partitions
+        The number of partitions of a micro-batch.
+    **options
+        Those of :meth:`slicewise.Workload.run`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The results, after all micro-batches.
+
+    Notes
+    -----
+    Runtime complexity: seconds, as every micro-batch is a Spark job.
+
+    Examples
+    --------
+    With a session ``spark``, the window that the second micro-batch completes::
+
+        batches = [spark.createDataFrame([(t, v)], "t bigint, v bigint") for t, v in [(1, 5), (12, 7)]]
+        workload = sw.Workload("t").query("tens", sw.tumbling(10), total=sw.sum("v"))
+        [row.total for row in stream(batches, workload).collect()]  # [5]
+
+    There must be one micro-batch at least:
+
+    >>> import slicewise as sw
+    >>> stream([], sw.Workload("t").query("tens", sw.tumbling(10), n=sw.count()))
+    Traceback (most recent call last):
+    slicewise.errors.DataError: `stream` needs at least one micro-batch; got none
     """
     from slicewise.spark.harness import stream as run
 

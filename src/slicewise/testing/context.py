@@ -1,7 +1,7 @@
-"""Context: the context-aware half of the oracle. Which rows count, and what must be corrected when more of them come.
+"""Context: the context-aware half of the oracle. Which rows count, and which reports late rows correct.
 
 A row counts if it is not before the horizon (the watermark minus the lateness) when it is judged: the order of rows
-before the horizon is final. What was reported is compared with what is true now, window by window::
+before the horizon is final. Windows as reported are compared with the windows of the present rows::
 
     time      0    2    4    6    8                punctuated, lateness enough
               a         b    M    c
@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 from slicewise.amounts import ROWS
 from slicewise.errors import DataError
 from slicewise.results import Result
-from slicewise.testing import discretise, user_code
-from slicewise.testing.discretise import Found
+from slicewise.testing import context_windows, user_code
+from slicewise.testing.context_windows import WindowRange
+from slicewise.testing.oracle_rows import ON_ROWS, FailedWindowError, Key, RefusedRowError, Row, column_of, results_of
 from slicewise.testing.refusals import jumps
-from slicewise.testing.rows import ON_ROWS, FailedWindowError, Key, RefusedRowError, Row, column_of, results_of
 
 __all__ = ["ContextQuery", "definition_of", "is_context_aware"]
 
-Definition = Callable[[Any, Sequence[Row]], list[Found]]
+Definition = Callable[[Any, Sequence[Row]], list[WindowRange]]
 #: A window among those of one query and key: its bounds, and which of those with the same bounds it is.
 Identity = tuple[Any, Any, int]
 
@@ -40,26 +40,26 @@ def is_context_aware(window: Any) -> bool:
 
 
 def definition_of(window: Any) -> Definition | None:
-    """What finds the windows of one kind; None where there is no definition."""
+    """The function that defines the windows of one kind; None where there is no definition."""
     if window.kind == "user_defined":
         return user_code.deterministic if window.deterministic else user_code.non_deterministic
     if window.kind not in ("tumbling", "sliding"):
         return _DEFINITIONS.get(window.kind)
     if window.length.measure != window.every.measure:
-        return discretise.multi_measure
-    return discretise.counts if window.length.measure == ROWS else discretise.units
+        return context_windows.multi_measure
+    return context_windows.counts if window.length.measure == ROWS else context_windows.units
 
 
 _DEFINITIONS: dict[str, Definition] = {
-    "punctuated": discretise.punctuated,
-    "frames": discretise.frames,
+    "punctuated": context_windows.punctuated,
+    "frames": context_windows.frames,
     "policy": user_code.policy,
     "user_defined": user_code.deterministic,
 }
 
 
-class Said(NamedTuple):
-    """What was last reported of a window."""
+class Reported(NamedTuple):
+    """The last report of a window: its revision, the rows it held, and the event time that decided it."""
 
     revision: int
     rows: list[Row]
@@ -67,11 +67,11 @@ class Said(NamedTuple):
 
 
 class ContextQuery:
-    """One context-aware query: its rows, its windows and what was said of them, for every key.
+    """One context-aware query: its rows, its windows and their last reports, for every key.
 
-    :meth:`judge` says which rows it cannot take in and changes nothing else, so that a step that failed can be tried
-    again; :meth:`take` and :meth:`report` then finish the step. It stops at a row that other queries must leave out,
-    too, before anybody goes on; ``is_judged`` says whether it came to the end.
+    :meth:`judge` finds the rows that the query must refuse and changes nothing else, so that a failed step can be
+    tried again; :meth:`take` and :meth:`report` then finish the step. It stops at a row that other queries must leave
+    out too, before anything else happens; ``is_judged`` says whether it came to the end.
     """
 
     is_judged = False
@@ -86,15 +86,15 @@ class ContextQuery:
         self._measures = [m.column for m in query.window.measures if m.column is not None]
         self._rows: dict[Key, list[Row]] = {}
         self._left_out: set[Row] = set()
-        self._judged: dict[Key, tuple[list[Row], list[Found]]] = {}
-        self._said: dict[Key, dict[Identity, Said]] = {}
+        self._judged: dict[Key, tuple[list[Row], list[WindowRange]]] = {}
+        self._reported: dict[Key, dict[Identity, Reported]] = {}
 
     def has_window(self, row: Row) -> bool:
-        """Whether the row would count if it came in time: it has a measure, and was not refused."""
+        """Whether the row would count if it arrived in time: it has every measure and was not refused."""
         return row not in self._left_out and all(row.values.get(m) is not None for m in self._measures)
 
     def judge(self, epoch: Iterable[Row], horizon: float) -> list[RefusedRowError]:
-        """Look at the rows of an epoch together with those that count already; the errors of rows now left out."""
+        """Judge the rows of an epoch together with those that count already; returns the errors of refused rows."""
         errors: list[RefusedRowError] = []
         new: dict[Key, list[Row]] = {key: [] for key in self._rows}
         for row in epoch:
@@ -119,35 +119,36 @@ class ContextQuery:
         self._left_out.add(row)
 
     def take(self) -> set[Row]:
-        """Take in the rows that were judged; gives those that count."""
+        """Take in the rows that were judged; returns those that count."""
         self._rows = {key: rows for key, (rows, _) in self._judged.items()}
         return {row for rows in self._rows.values() for row in rows}
 
     def report(self, key: Key, watermark: float, horizon: float) -> Iterator[Result]:
-        """Compare what was said of a key's windows with what is true by now; ``horizon`` is that of the judgement."""
-        rows, found = self._judged.get(key, ([], []))
-        said = self._said.get(key, {})
-        now: dict[Identity, Said] = {}
-        for f in found:
-            if f.due <= watermark:
-                held = rows[f.low : f.high]
-                identity = next((f.start, f.end, n) for n in range(len(found)) if (f.start, f.end, n) not in now)
-                now[identity] = Said(said[identity].revision if identity in said else -1, held, f.decided)
-        for identity in sorted(said.keys() - now.keys(), key=_in_order):
-            assert said[identity].decided >= horizon, "a window is gone that was final"
+        """Correct the reports of a key's windows and add those now due; ``horizon`` is that of the judgement."""
+        rows, windows = self._judged.get(key, ([], []))
+        reported = self._reported.get(key, {})
+        now: dict[Identity, Reported] = {}
+        for w in windows:
+            if w.due <= watermark:
+                held = rows[w.low : w.high]
+                identity = next((w.start, w.end, n) for n in range(len(windows)) if (w.start, w.end, n) not in now)
+                revision = reported[identity].revision if identity in reported else -1
+                now[identity] = Reported(revision, held, w.decided)
+        for identity in sorted(reported.keys() - now.keys(), key=_in_order):
+            assert reported[identity].decided >= horizon, "a window is gone that was final"
             nothing = dict.fromkeys(self.query.aggregates)
-            yield self._result(key, identity, "retract", said[identity].revision + 1, nothing)
+            yield self._result(key, identity, "retract", reported[identity].revision + 1, nothing)
         for identity in sorted(now, key=_in_order):
-            before, (revision, held, decided) = said.get(identity), now[identity]
+            before, (revision, held, decided) = reported.get(identity), now[identity]
             if before is not None and before.rows == held:
                 continue
             assert before is None or before.decided >= horizon, "a window has changed that was final"
             change = "insert" if before is None else "update"
-            now[identity] = Said(revision + 1, held, decided)
+            now[identity] = Reported(revision + 1, held, decided)
             window = f"key {key}, window {identity[:2]}"
             values = results_of(self.query, held, self._by_value, window, self._failures)
             yield self._result(key, identity, change, revision + 1, values)
-        self._said[key] = now
+        self._reported[key] = now
 
     def _result(self, key: Key, identity: Identity, change: str, revision: int, values: dict[str, Any]) -> Result:
         start, end, _ = identity
@@ -179,13 +180,13 @@ class ContextQuery:
             value = column_of(row.values, name, "is a measure")
         except DataError as error:
             raise RefusedRowError(row, self.query.name, str(error)) from error
-        number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+        number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
         if value is not None and not number:
             raise RefusedRowError(row, self.query.name, f"the measure {name!r} must be a finite number; got {value!r}")
 
     def _check_jumps(self, rows: list[Row], old: set[Row], name: str) -> None:
         every = getattr(self.query.window, "every", None)
-        if every is None or every.measure.column != name or self._define is discretise.units:
+        if every is None or every.measure.column != name or self._define is context_windows.units:
             return
         for row in jumps(rows, old, lambda row: row.values[name], every.size):
             what = f"the measure {name!r} must not jump over so many ticks; got {row.values[name]}"

@@ -1,4 +1,4 @@
-"""Definitions: what each aggregate means, written down over a plain list of values. Read by the oracle.
+"""Definitions: the meaning of each aggregate, written down over a plain list of values. Read by the oracle.
 
 Nothing here is lifted, combined or lowered, and nothing is taken from :mod:`slicewise.aggregates` but the name: a mean
 is a sum over a count, a percentile is read off the sorted list. Floats are added exactly and rounded once, so that an
@@ -26,8 +26,8 @@ Values = list[Any]
 def value_of(aggregate: Any, rows: Sequence[Mapping[str, Any]], times: Sequence[int]) -> Any:
     """The result of ``aggregate`` over ``rows``, from its definition.
 
-    A built-in aggregate goes by its definition in this module. A user's own has none but its functions: the result is
-    ``lower(combine(... combine(lift(row0), lift(row1)) ...))``, strictly from left to right.
+    A built-in aggregate goes by its definition in this module. One of the user's has no definition but its functions:
+    the result is ``lower(combine(... combine(lift(row0), lift(row1)) ...))``, strictly from left to right.
 
     Parameters
     ----------
@@ -38,9 +38,16 @@ def value_of(aggregate: Any, rows: Sequence[Mapping[str, Any]], times: Sequence[
     times
         Their event times.
 
+    Returns
+    -------
+    Any
+        The result as a Python value; None for null.
+
     Notes
     -----
     Whole numbers are added without a limit: a sum that leaves 64 bits, where Spark fails, is a large number here.
+
+    Runtime complexity: O(n), O(n log n) where values are sorted.
 
     Examples
     --------
@@ -99,7 +106,7 @@ def _left_fold(aggregate: Any, columns: list[Values], n: int) -> Any:
     return aggregate.lower(reduce(aggregate.combine, [aggregate.lift(*row) for row in rows]))
 
 
-# -- sums and what is made of them
+# -- sums and their kin
 
 
 def _count(_aggregate: Any, columns: list[Values], times: list[int]) -> int:
@@ -201,7 +208,7 @@ def _range(values: Values) -> Any:
         return _max(values) - _min(values)
 
 
-def _how_many(values: Values, extreme: Any) -> int | None:
+def _count_equal(values: Values, extreme: Any) -> int | None:
     return sum(1 for v in values if order_of(v) == order_of(extreme)) or None
 
 
@@ -278,8 +285,8 @@ DEFINITIONS: dict[str, Callable[[Any, list[Values], list[int]], Any]] = {
     "min": _of_values(_min),
     "max": _of_values(_max),
     "range_": _of_values(_range),
-    "max_count": _of_values(lambda values: _how_many(values, _max(values))),
-    "min_count": _of_values(lambda values: _how_many(values, _min(values))),
+    "max_count": _of_values(lambda values: _count_equal(values, _max(values))),
+    "min_count": _of_values(lambda values: _count_equal(values, _min(values))),
     "max_by": lambda _aggregate, columns, _times: _by(columns, max),
     "min_by": lambda _aggregate, columns, _times: _by(columns, min),
     # The row's value also when it is null, as Spark's.

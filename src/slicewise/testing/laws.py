@@ -1,4 +1,4 @@
-"""Laws: look for a counterexample to what an aggregate promises. Public; used for our aggregates and for users' own.
+"""Laws: look for a counterexample to the laws that an aggregate promises. Public: for built-in aggregates and users'.
 
 Both forms of an aggregate are checked, its functions on single values and its monoid on arrays, and one against the
 other. A law that holds on the samples may still fail elsewhere: samples with ties, zeros, nulls and NaN find more.
@@ -20,11 +20,11 @@ import pyarrow as pa
 from slicewise.aggregates.base import Aggregate, Monoid, Parts, take_parts
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
-from slicewise.testing.same import is_finite, is_same, magnitude
+from slicewise.same import is_finite, is_same, magnitude
 
 __all__ = ["check_laws"]
 
-#: As many triples are tried; all of them when there are no more.
+#: The largest number of triples that are tried; all of them when there are fewer.
 MOST_TRIPLES = 2000
 
 _Rows = tuple[list[Column], np.ndarray]
@@ -44,17 +44,22 @@ def check_laws(aggregate: Any, samples: Sequence[Any], types: Sequence[pa.DataTy
     Parameters
     ----------
     aggregate
-        An :class:`~slicewise.aggregates.base.Aggregate`, or what makes one: ``sw.max`` or a ``sw.aggregate(...)``.
+        An :class:`~slicewise.aggregates.base.Aggregate`, or a maker: ``sw.max``, a ``sw.aggregate(...)``.
     samples
         Values as ``lift`` takes them, None for a null; tuples for an aggregate of several columns.
     types
-        The Arrow types of the columns; by default what Arrow makes of the samples. Samples that Arrow has no type for
-        are checked as single values only.
+        The Arrow types of the columns; by default those that Arrow infers from the samples. Samples without an Arrow
+        type are checked as single values only.
 
     Raises
     ------
     AggregateError
         With the law that is broken, the values that break it, and both sides.
+
+    Notes
+    -----
+    Runtime complexity: O(n**2) for n samples, besides all triples of partials or, if they are too many, a fixed random
+    choice of some thousands.
 
     Examples
     --------
@@ -80,7 +85,7 @@ def check_laws(aggregate: Any, samples: Sequence[Any], types: Sequence[pa.DataTy
 
 
 def _check(aggregate: Aggregate, rows: list[tuple[Any, ...]], types: Sequence[pa.DataType] | None) -> None:
-    # Types first: what an aggregate says about types it cannot work on is clearer than what its functions do.
+    # Types first: the error of an aggregate for types it cannot work on is clearer than that of its functions.
     columns = _columns(rows, types)
     monoid = None if columns is None else aggregate.bind(*(column.type for column in columns))
     scalar = _Scalar(aggregate)
@@ -100,7 +105,7 @@ def _check(aggregate: Aggregate, rows: list[tuple[Any, ...]], types: Sequence[pa
 
 
 class _Partial(NamedTuple):
-    """A partial, and how to write down what it was made of."""
+    """A partial, and the expression that made it, for messages."""
 
     value: Any
     text: str
@@ -139,7 +144,7 @@ class _Algebra:
                     f"`{self.aggregate.name}` changes its arguments{self.where}: {text} turned {self.show(kept)} into "
                     f"{self.show(operand.value)}; partials are shared, so let `{function}` return a new one"
                 )
-        # A partial may hold on to its argument; a copy keeps what it is now.
+        # A partial may share memory with its argument; a copy does not change with it.
         return _Partial(copy.deepcopy(value), text)
 
     def outcome(self, partial: _Partial) -> Any:
@@ -158,7 +163,7 @@ class _Algebra:
         for p in operands:
             others += [(self.combine(left, p), self.combine(right, p)), (self.combine(p, left), self.combine(p, right))]
         outcomes = [(self.outcome(a), self.outcome(b)) for a, b in others]
-        # A failure shows nothing: two partials that both fail to lower are told apart by what they hold.
+        # A failure shows nothing: of two partials that both fail to lower, only the contents can be compared.
         if any(isinstance(a, type) or isinstance(b, type) for a, b in outcomes):
             return False
         return all(is_same(a, b, max(scale, magnitude(a), magnitude(b))) for a, b in outcomes)
@@ -245,13 +250,13 @@ def _check_inverse(algebra: _Algebra, pool: list[_Partial]) -> None:
     advice = "`invert` must take its second argument out of the first; correct it, or set `invertible` to False"
     for a, b in _some(pool, 2):
         both = algebra.combine(a, b)
-        # Infinity minus infinity is NaN, for every sum of floats; the engine inverts only what is exact.
+        # Infinity minus infinity is NaN, for every sum of floats; the engine inverts only exact partials.
         if is_finite(both.value) and is_finite(b.value):
             algebra.must_agree("has a wrong inverse", algebra.invert(both, b), a, (a, b), advice)
 
 
 def _check_timed(arrays: _Arrays, singles: list[_Partial]) -> None:
-    """Partials that carry event times settle by them, not by the side they stand on, what comes first."""
+    """Partials that carry event times must be ordered by them, not by the side on which they are combined."""
     if arrays.aggregate.timed:
         for a, b in _some(singles, 2):
             if a is not b:
@@ -341,7 +346,7 @@ def _rows(aggregate: Aggregate, samples: Sequence[Any]) -> list[tuple[Any, ...]]
 
 
 def _takes_tuples_apart(aggregate: Aggregate, sample: Any) -> bool:
-    """An aggregate that names no columns does not say how many values it takes: try."""
+    """Whether an aggregate without column names takes the values of a tuple one by one: it is tried."""
     if not isinstance(sample, tuple):
         return False
     try:

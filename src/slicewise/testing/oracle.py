@@ -1,9 +1,11 @@
-"""Oracle: every result by definition, slowly. Stands beside the engine and shares no code with it.
+"""Oracle: every result by definition, slowly. Stands beside the engine, whose answers must equal its own.
 
 It keeps every row for ever. A window's result is :func:`~slicewise.testing.definitions.value_of` the list of its rows;
-no slice is cut and no partial is kept. What the engine must answer is what the oracle answers.
+no slice is cut and no partial is kept. Of the engine it shares one thing, the evaluation of conditions
+(:mod:`slicewise.conditions`), which the tests compare with a definition of its own; what it shares besides are the
+descriptions of windows and aggregates, and what users wrote: their aggregates, windows and policies are called.
 
-Windows on event time and sessions are here; those that are ranges of positions are found in ``discretise`` and
+Windows on event time and sessions are here; those that are ranges of positions are defined in ``context_windows`` and
 ``user_code`` and kept in ``context``.
 """
 
@@ -18,10 +20,9 @@ from typing import Any
 from slicewise.errors import DataError, QueryError
 from slicewise.results import Result
 from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
+from slicewise.testing.context_windows import check_condition
 from slicewise.testing.definitions import is_defined, lifted, order_of
-from slicewise.testing.discretise import check_condition
-from slicewise.testing.refusals import after_gaps, is_ahead, refused
-from slicewise.testing.rows import (
+from slicewise.testing.oracle_rows import (
     ANYWHERE,
     ON_ROWS,
     FailedWindowError,
@@ -33,6 +34,7 @@ from slicewise.testing.rows import (
     results_of,
     whole,
 )
+from slicewise.testing.refusals import after_gaps, is_ahead, refused
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
 
 __all__ = ["Oracle", "fold"]
@@ -41,8 +43,24 @@ Window = tuple[int, int]
 
 
 def fold(results: Iterable[Any]) -> dict[tuple[Key, str, Any, Any], dict[str, Any]]:
-    """What is finally true: inserts and updates set a window's values, retractions take the window out.
+    """The final value of every window: inserts and updates set its values, retractions remove it.
 
+    Parameters
+    ----------
+    results
+        Results in the order in which they were reported, of an operator or an oracle.
+
+    Returns
+    -------
+    dict
+        The values by ``(key, query, start, end)``.
+
+    Notes
+    -----
+    Runtime complexity: O(n).
+
+    Examples
+    --------
     >>> fold(
     ...     [
     ...         Result((), "visit", 0, 10, "insert", 0, {"n": 1}),
@@ -53,19 +71,19 @@ def fold(results: Iterable[Any]) -> dict[tuple[Key, str, Any, Any], dict[str, An
     ... )
     {((), 'visit', 20, 30): {'n': 2}}
     """
-    true: dict[tuple[Key, str, Any, Any], dict[str, Any]] = {}
+    final: dict[tuple[Key, str, Any, Any], dict[str, Any]] = {}
     for r in results:
         window = (r.key, r.query, r.start, r.end)
         if r.change == "retract":
-            true.pop(window, None)
+            final.pop(window, None)
         else:
-            true[window] = r.values
-    return true
+            final[window] = r.values
+    return final
 
 
 @dataclass
 class _Answers:
-    """What was said about the windows of one query and key: the revision last reported, None before the first."""
+    """The windows of one query and key, each with the revision last reported, None before the first report."""
 
     revisions: dict[Window, int | None] = field(default_factory=dict)
     alive: list[Row] = field(default_factory=list)  # sessions only: rows of sessions that are not closed
@@ -74,15 +92,15 @@ class _Answers:
 class Oracle:
     """A workload's results by brute force, for tests of the engine and of your own windows and aggregates.
 
-    Rows that come between two calls of :meth:`advance` are judged together, by the watermark before that call; so how
-    they were split into batches, or in what order they came, does not matter.
+    Rows that arrive between two calls of :meth:`advance` are judged together, by the watermark before that call; so it
+    does not matter how they were split into batches.
 
     Parameters
     ----------
     workload
         A :class:`slicewise.Workload`; ``order``, ``lateness`` and ``queries`` are read.
     ties
-        What puts rows of equal event time and equal ``order`` columns in order: ``"arrival"``, as in process, or
+        The order of rows of equal event time and equal ``order`` columns: ``"arrival"``, as in process, or
         ``"values"``, as on Spark.
     ahead, clock
         How far ahead of the clock a row may be, in units of event time, and what gives its microseconds. A row further
@@ -90,14 +108,14 @@ class Oracle:
 
     Notes
     -----
-    Knows every kind of window. A row counts in a context-aware query if it is not before the horizon, the watermark
-    minus the lateness, when it is judged. A row on which a user's function raises that looks at single rows (a
-    condition, ``lift`` of an aggregate) counts nowhere. A row whose measure goes backwards is left out of the windows
-    on it, one that a user's window fails on out of all windows on rows. :meth:`advance` raises an error before anything
-    else has changed: call it again to go on. A window over which a user's aggregate raises has a null for a value, and
-    an error names it; the results of that step come with the next call.
+    The oracle knows every kind of window. A row counts in a context-aware query if it is not before the horizon, the
+    watermark minus the lateness, when it is judged. A row on which a user's function raises that looks at single rows
+    (a condition, ``lift`` of an aggregate) counts nowhere. A row whose measure goes backwards is left out of the
+    windows on it, one that a user's window fails on out of all windows on rows. :meth:`advance` raises an error before
+    anything else has changed: call it again to continue. A window over which a user's aggregate raises has a null for a
+    value, and an error names it; the results of that step come with the next call.
 
-    Runtime complexity: :meth:`advance` is O(open windows x rows of a window). For tests, not for work.
+    Runtime complexity: :meth:`advance` is O(open windows x rows of a window). For tests, not for production.
 
     Examples
     --------
@@ -154,11 +172,27 @@ class Oracle:
         }
 
     def process(self, time: int, row: Mapping[str, Any], key: Any = ()) -> None:
-        """Take one row. Nothing is reported and nothing is late before the next :meth:`advance`."""
+        """Take one row. Nothing is reported and nothing is late before the next :meth:`advance`.
+
+        Parameters
+        ----------
+        time
+            Its event time: an integer, microseconds or the unit of the column.
+        row
+            Its columns by name.
+        key
+            Its key, a tuple or a single value.
+        """
         self.process_batch([(time, row, key)])
 
     def process_batch(self, rows: Iterable[tuple[int, Mapping[str, Any], Any]]) -> None:
-        """Take many rows, each ``(time, row, key)``; those that are refused are named when the others are in."""
+        """Take several rows; those that are refused are named when the others are in.
+
+        Parameters
+        ----------
+        rows
+            One ``(time, row, key)`` per row, as :meth:`process` takes them.
+        """
         if self._closed:
             raise DataError("the oracle is closed, it takes no more rows; make a new one for another stream")
         new = [self._row(*row) for row in rows]
@@ -222,8 +256,16 @@ class Oracle:
     def advance(self, watermark: int) -> list[Result]:
         """Judge the rows since the last call by the old watermark, then move it and report.
 
-        Corrections come first (retractions, then updates), then the windows reported for the first time, by query, key
-        (in order of appearance) and window.
+        Parameters
+        ----------
+        watermark
+            The event time up to which windows are complete; never less than before.
+
+        Returns
+        -------
+        list of Result
+            Retractions, then updates, then the windows reported for the first time; each by query, key (in order of
+            appearance) and window.
         """
         if self._closed:
             raise DataError("the oracle is closed, its watermark is at infinity; make a new one for another stream")
@@ -236,7 +278,13 @@ class Oracle:
         return self._advance(watermark)
 
     def close(self) -> list[Result]:
-        """The watermark at infinity: report every window with rows. Closing again reports nothing."""
+        """Move the watermark to infinity: report every window with rows. Closing again reports nothing.
+
+        Returns
+        -------
+        list of Result
+            As from :meth:`advance`.
+        """
         if self._closed:
             return []
         results = self._advance(math.inf)
@@ -256,7 +304,13 @@ class Oracle:
         return results
 
     def late(self) -> list[tuple[int, Mapping[str, Any], Key]]:
-        """The rows that came after the last of their windows was closed, since the last call."""
+        """The rows that arrived after the last of their windows was closed, since the last call.
+
+        Returns
+        -------
+        list of tuples
+            ``(time, row, key)`` of each.
+        """
         late, self._late = self._late, []
         return [(row.time, row.values, row.key) for row in late]
 
@@ -313,7 +367,7 @@ class Oracle:
         return query.window.kind == "session" or bool(_windows_of(query.window, row.time))
 
     def _judge(self, epoch: list[Row], before: float) -> set[Row]:
-        """Note the windows that the epoch's rows open; the rows that count in some window of some query."""
+        """Register the windows that the epoch's rows open; returns the rows that count in a window of some query."""
         counted: set[Row] = set()
         for i, query in enumerate(self._queries):
             if i in self._contexts:
@@ -332,7 +386,7 @@ class Oracle:
         return counted
 
     def _judge_sessions(self, i: int, query: Any, epoch: list[Row], before: float) -> set[Row]:
-        """Rows that come alone after their time form sessions that are closed already: those rows do not count."""
+        """The rows that count. Late rows that no open session takes in form closed sessions and do not count."""
         counted: set[Row] = set()
         for key in dict.fromkeys(row.key for row in epoch):
             answers = self._of(i, key)
@@ -360,7 +414,7 @@ class Oracle:
                 continue
             rows = self._rows_in(query, key, window)
             if revision is None or not new.isdisjoint(rows):
-                yield self._say(query, key, window, answers, rows)
+                yield self._next_revision(query, key, window, answers, rows)
 
     def _report_sessions(self, query: Any, key: Key, answers: _Answers, new: set[Row]) -> Iterator[Result]:
         sessions = dict(_sessions(answers.alive, query.window.gap.size))
@@ -372,14 +426,14 @@ class Oracle:
         for window, rows in sessions.items():
             untouched = window in answers.revisions and new.isdisjoint(rows)
             if self._is_ready(query, window, self._watermark) and not untouched:
-                yield self._say(query, key, window, answers, rows)
+                yield self._next_revision(query, key, window, answers, rows)
         for window, rows in sessions.items():
             if self._is_closed(query, window, self._watermark):
                 answers.revisions.pop(window)
                 gone = set(rows)
                 answers.alive = [row for row in answers.alive if row not in gone]
 
-    def _say(self, query: Any, key: Key, window: Window, answers: _Answers, rows: list[Row]) -> Result:
+    def _next_revision(self, query: Any, key: Key, window: Window, answers: _Answers, rows: list[Row]) -> Result:
         previous = answers.revisions.get(window)
         revision = 0 if previous is None else previous + 1
         answers.revisions[window] = revision
@@ -389,7 +443,7 @@ class Oracle:
         return Result(key, query.name, *window, change, revision, values)
 
     def _rows_in(self, query: Any, key: Key, window: Window) -> list[Row]:
-        """The rows between start and end that came while the window was open."""
+        """The rows between start and end that arrived while the window was open."""
         rows = self._rows[key]
         low, high = (bisect_left(rows, bound, key=lambda row: row.time) for bound in window)
         return [row for row in rows[low:high] if not self._is_closed(query, window, row.judged_at)]
@@ -444,7 +498,7 @@ def _sessions(rows: list[Row], gap: int) -> list[tuple[Window, list[Row]]]:
     return [((run[0].time, run[-1].time + gap), run) for run in runs]
 
 
-# -- what comes in
+# -- the windows that it knows
 
 _KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from slicewise.amounts import UNITS
 from slicewise.errors import DataError
-from slicewise.testing.rows import Row
+from slicewise.testing.oracle_rows import Row
 from slicewise.testing.ticks import tick_after
 
 __all__ = ["MOST_TICKS", "after_gaps", "is_ahead", "jumps", "refused"]

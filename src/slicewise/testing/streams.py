@@ -50,12 +50,34 @@ class Stream:
         return len(self.times)
 
     def take(self, index: Any) -> Stream:
-        """The rows at ``index``: integers, a boolean mask or a slice."""
+        """Some of the rows.
+
+        Parameters
+        ----------
+        index
+            Their places in order of arrival: integers, a boolean mask or a slice.
+
+        Returns
+        -------
+        Stream
+            The rows at ``index``.
+        """
         keys = None if self.keys is None else self.keys[index]
         return Stream(self.times[index], {name: column[index] for name, column in self.columns.items()}, keys)
 
     def chunks(self, size: int) -> Iterator[Stream]:
-        """Pieces of ``size`` rows in order of arrival; the last may be shorter."""
+        """Pieces of equal length, in order of arrival.
+
+        Parameters
+        ----------
+        size
+            The number of rows of a piece; the last may be shorter.
+
+        Yields
+        ------
+        Stream
+            One piece after the other.
+        """
         _check(size >= 1, "size", "at least 1 row", size)
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
@@ -63,8 +85,20 @@ class Stream:
     def chunks_by_time(self, us: int) -> Iterator[Stream]:
         """Pieces in order of arrival, cut where the largest event time so far passes a multiple of ``us``.
 
-        Rows that come out of order stay where they arrive; a stretch of time without rows gives no piece.
+        Rows out of order stay where they arrive; a stretch of time without rows gives no piece.
 
+        Parameters
+        ----------
+        us
+            The length of event time that a piece covers, in microseconds.
+
+        Yields
+        ------
+        Stream
+            One piece after the other.
+
+        Examples
+        --------
         >>> stream = Stream(np.array([0, 7, 12, 9, 15, 31]), {})
         >>> [chunk.times.tolist() for chunk in stream.chunks_by_time(10)]
         [[0, 7], [12, 9, 15], [31]]
@@ -77,7 +111,13 @@ class Stream:
                 yield self.take(slice(start, stop))
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any], tuple[Any, ...]]]:
-        """One ``(time, row, key)`` after the other, as :meth:`Oracle.process_batch` takes them: Python values."""
+        """The rows as :meth:`Oracle.process_batch` takes them.
+
+        Yields
+        ------
+        tuple
+            ``(time, row, key)`` of Python values; the key is a tuple, empty for a stream without keys.
+        """
         columns = [column.tolist() for column in self.columns.values()]
         rows = zip(*columns, strict=True) if columns else iter([()] * len(self))
         keys = [()] * len(self) if self.keys is None else [(key,) for key in self.keys.tolist()]
@@ -87,6 +127,13 @@ class Stream:
     def disorder(self) -> float:
         """The share of rows that arrive after a row with a later event time.
 
+        Returns
+        -------
+        float
+            Between 0 and 1; 0 for a stream in order.
+
+        Examples
+        --------
         >>> Stream(np.array([3, 1, 2, 4]), {}).disorder()
         0.5
         """
@@ -111,25 +158,34 @@ def in_order(
     Parameters
     ----------
     n
-        How many rows.
+        The number of rows.
     rate
         Rows per second, outside gaps.
     start
         The first event time in microseconds; negative for times before 1970.
     keys
-        How many keys, drawn evenly; a stream of 1 has none.
+        The number of keys, drawn evenly; a stream of 1 has none.
     gaps_per_minute
         Pauses per minute of event time, each at a random place in its share of the minute.
     gap
-        How long a pause is, in microseconds.
+        The length of a pause, in microseconds.
     burst
-        Rows come in groups of this many, ten times as fast as ``rate``, and wait in between.
+        The size of groups in which rows arrive, ten times as fast as ``rate``, with a pause between two groups.
     ties
         The share of rows that have the event time of the row before them.
     distinct
         ``v`` is drawn from ``0 ... distinct - 1``.
     seed
         The same seed gives the same stream.
+
+    Returns
+    -------
+    Stream
+        ``n`` rows.
+
+    Notes
+    -----
+    Runtime complexity: O(n) array operations.
 
     Examples
     --------
@@ -148,15 +204,15 @@ def in_order(
     _check(burst >= 1, "burst", "at least 1 row", burst)
     _check(0 <= ties <= 1, "ties", "a share between 0 and 1", ties)
     _check(distinct >= 1, "distinct", "at least 1", distinct)
-    # One generator per thing drawn, so that more ties or gaps leave the values as they are.
+    # One generator each for gaps, ties, keys and values, so that a change to one leaves the others as they are.
     for_gaps, for_ties, for_keys, for_values = (np.random.default_rng([seed, i]) for i in range(4))
     nth = np.arange(n)
     spacing = 1e6 / rate
     within = nth % burst * (spacing / 10 if burst > 1 else spacing)
     active = np.rint(nth // burst * burst * spacing + within).astype(np.int64)
     times = start + active + _pauses(active, gaps_per_minute, gap, for_gaps)
-    own = (for_ties.random(n) >= ties) | (nth == 0)
-    times = times[np.maximum.accumulate(np.where(own, nth, 0))] if n else times
+    untied = (for_ties.random(n) >= ties) | (nth == 0)
+    times = times[np.maximum.accumulate(np.where(untied, nth, 0))] if n else times
     columns = {"v": for_values.integers(0, distinct, n), "x": for_values.normal(size=n)}
     return Stream(times, columns, for_keys.integers(0, keys, n) if keys > 1 else None)
 
@@ -164,8 +220,31 @@ def in_order(
 def football(n: int, *, start: int = 0, keys: int = 1, seed: int = 0) -> Stream:
     """The paper's football stream: 2000 positions a second, five gaps a minute.
 
-    >>> len(football(1000))
-    1000
+    Parameters
+    ----------
+    n
+        The number of rows.
+    start
+        The first event time in microseconds.
+    keys
+        The number of keys, drawn evenly; a stream of 1 has none.
+    seed
+        The same seed gives the same stream.
+
+    Returns
+    -------
+    Stream
+        ``n`` rows in event-time order, with the columns of :func:`in_order`.
+
+    Notes
+    -----
+    Runtime complexity: O(n) array operations.
+
+    Examples
+    --------
+    >>> stream = football(10_000)
+    >>> len(stream), list(stream.columns)
+    (10000, ['v', 'x'])
     """
     return in_order(n, rate=2000, start=start, keys=keys, gaps_per_minute=5, seed=seed)
 
@@ -176,6 +255,28 @@ def disordered(stream: Stream, fraction: float = 0.2, max_delay_us: int = 2_000_
     Event times stay as they are; a row arrives at its time plus its delay. So a watermark ``max_delay_us`` behind the
     largest event time loses nothing. The defaults are the paper's: 20 % of the rows, up to 2 seconds.
 
+    Parameters
+    ----------
+    stream
+        The stream in event-time order.
+    fraction
+        The share of rows that are delayed.
+    max_delay_us
+        The longest delay, in microseconds; delays are drawn evenly.
+    seed
+        The same seed gives the same order.
+
+    Returns
+    -------
+    Stream
+        The same rows in order of arrival.
+
+    Notes
+    -----
+    Runtime complexity: O(n log n), one sort.
+
+    Examples
+    --------
     >>> late = disordered(in_order(10_000), seed=7)
     >>> round(late.disorder(), 1)
     0.2
@@ -190,10 +291,10 @@ def disordered(stream: Stream, fraction: float = 0.2, max_delay_us: int = 2_000_
 
 
 def _pauses(active: np.ndarray, per_minute: float, gap: int, random: np.random.Generator) -> np.ndarray:
-    """How long the stream has paused before each row, given how long it has been active."""
+    """The total of pauses before each row, given the time for which the stream has been active until then."""
     if not per_minute or not len(active):
         return np.zeros(len(active), np.int64)
-    # A minute holds the gaps and what is left of it for rows; each gap lies within its own share of the latter.
+    # A minute holds gaps and active time; the active time is shared out evenly, and each gap lies within its share.
     share = 60e6 / per_minute - gap
     _check(share > 0, "gap", f"shorter than the {60 / per_minute:g} seconds from one gap to the next", gap)
     count = int(active[-1] // share) + 1

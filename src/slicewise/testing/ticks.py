@@ -18,8 +18,8 @@ def tick_after(value: Any, step: Any, offset: Any = 0) -> int:
     >>> [tick_after(value, 5) * 5 for value in (-1, 0, 4, 5)]
     [0, 5, 5, 10]
     """
-    k = math.floor((value - offset) / step)
-    # Division is rounded, so the first guess may be beside the truth.
+    k: int = math.floor((value - offset) / step)
+    # Division is rounded, so the first guess may be off by a tick.
     while k * step + offset > value:
         k -= 1
     while k * step + offset <= value:

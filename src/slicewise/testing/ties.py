@@ -20,7 +20,7 @@ TIES = ("arrival", "values")
 
 
 def tie_columns(workload: Any) -> tuple[str, ...]:
-    """The columns that put rows of equal time in order: the ``order`` columns, measures, and what is read in order.
+    """The columns that put rows of equal time in order: ``order`` columns, measures, then columns read in order.
 
     A measure must not go back, so measures come before the rest. The rest are the columns of queries whose answers
     depend on the order of rows, as they are named: rows that are equal in all of them make no difference to any query.

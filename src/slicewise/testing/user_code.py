@@ -1,4 +1,4 @@
-"""User code: what a user's own object or policy says of the rows of one key, checked, and the windows it means.
+"""User code: the windows that a user's object or policy defines over the rows of one key, with its answers checked.
 
 Cutty's discretisation, both kinds, and MTA's window slide policy, by definition. Read by the oracle.
 """
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from slicewise.errors import DataError
-from slicewise.testing.discretise import Found, looking_back
-from slicewise.testing.rows import ON_ROWS, RefusedRowError, Row, aggregated, column_of
+from slicewise.testing.context_windows import WindowRange, looking_back
+from slicewise.testing.oracle_rows import ON_ROWS, RefusedRowError, Row, aggregated, column_of
 from slicewise.windows import Evict
 
 __all__ = ["deterministic", "non_deterministic", "policy"]
 
 
-def deterministic(query: Any, rows: Sequence[Row]) -> list[Found]:
+def deterministic(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     """Begins count with the row and come first, ends before it; windows end in the order in which they began.
 
     ::
@@ -31,42 +31,42 @@ def deterministic(query: Any, rows: Sequence[Row]) -> list[Found]:
                  [0---------------)
                           [1--------------        open: no end
     """
-    thing = _make(query)
-    found: list[Found] = []
+    discretiser = _make(query)
+    windows: list[WindowRange] = []
     open_at: list[int] = []
     for i, row in enumerate(rows):
-        begins, ends = _begins_and_ends(query, row, _ask(query, thing, row))
+        begins, ends = _begins_and_ends(query, row, _ask(query, discretiser, row))
         open_at += [i] * begins
         if ends > len(open_at):
             raise _refuse(query, row, f"ends {ends} windows, but only {len(open_at)} are open")
         ended, open_at = open_at[:ends], open_at[ends:]
         # A window that began with this very row and ends before it holds nothing.
-        found += [Found(rows[low].time, row.time, low, i, row.time, row.time) for low in ended if low < i]
-    return found + [Found(rows[low].time, None, low, len(rows), math.inf, math.inf) for low in open_at]
+        windows += [WindowRange(rows[low].time, row.time, low, i, row.time, row.time) for low in ended if low < i]
+    return windows + [WindowRange(rows[low].time, None, low, len(rows), math.inf, math.inf) for low in open_at]
 
 
-def non_deterministic(query: Any, rows: Sequence[Row]) -> list[Found]:
-    """The row joins, then some leave from the front, then what is left is reported if the object says so."""
-    thing = _make(query)
-    found, front = [], 0
+def non_deterministic(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """The row joins, then some rows leave from the front, then the rest is reported if the object triggers."""
+    discretiser = _make(query)
+    windows, front = [], 0
     for i, row in enumerate(rows):
-        n, trigger = _evict(query, row, _ask(query, thing, row))
+        n, trigger = _eviction(query, row, _ask(query, discretiser, row))
         if n > i + 1 - front:
             raise _refuse(query, row, f"evicts {n} rows, but only {i + 1 - front} are in the window")
         front += n
         if trigger and front <= i:
-            found.append(Found(rows[front].time, row.time, front, i + 1, row.time + 1, row.time))
-    return found
+            windows.append(WindowRange(rows[front].time, row.time, front, i + 1, row.time + 1, row.time))
+    return windows
 
 
-def policy(query: Any, rows: Sequence[Row]) -> list[Found]:
+def policy(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     """After each row the longest prefix leaves for which, and for all shorter ones, ``evict(total, oldest)`` holds."""
     window = query.window
     front, fronts = 0, []
     for i, row in enumerate(rows):
         total = _watched(query, row, rows[front : i + 1])
         high = front + 1
-        while high <= i + 1 and _condemns(query, row, total, _watched(query, row, rows[front:high])):
+        while high <= i + 1 and _evicts(query, row, total, _watched(query, row, rows[front:high])):
             high += 1
         front = high - 1
         fronts.append(front)
@@ -74,48 +74,49 @@ def policy(query: Any, rows: Sequence[Row]) -> list[Found]:
 
 
 def _make(query: Any) -> Any:
+    """A fresh discretiser: the user's object with a method ``on_record(time, row)``."""
     try:
-        thing = query.window.factory()
+        discretiser = query.window.factory()
     except Exception as error:
         raise DataError(f"query {query.name!r}: {query.window!r} cannot be made: {error!r}") from error
-    if not callable(getattr(thing, "on_record", None)):
+    if not callable(getattr(discretiser, "on_record", None)):
         raise DataError(
             f"query {query.name!r}: {query.window!r} must make an object with a method on_record(time, row); "
-            f"got {thing!r}"
+            f"got {discretiser!r}"
         )
-    return thing
+    return discretiser
 
 
-def _ask(query: Any, thing: Any, row: Row) -> Any:
+def _ask(query: Any, discretiser: Any, row: Row) -> Any:
     try:
         seen = {name: column_of(row.values, name, f"{query.window!r} reads") for name in query.window.columns}
     except DataError as error:
         raise RefusedRowError(row, query.name, str(error)) from error
     try:
-        return thing.on_record(row.time, seen)
+        return discretiser.on_record(row.time, seen)
     except Exception as error:
         raise _refuse(query, row, f"raised {error!r}") from error
 
 
-def _begins_and_ends(query: Any, row: Row, said: Any) -> tuple[int, int]:
-    if isinstance(said, Evict):
+def _begins_and_ends(query: Any, row: Row, returned: Any) -> tuple[int, int]:
+    if isinstance(returned, Evict):
         raise _refuse(
-            query, row, f"returned {said!r}, but is deterministic; say user_defined(..., deterministic=False)"
+            query, row, f"returned {returned!r}, but is deterministic; say user_defined(..., deterministic=False)"
         )
     try:
-        begins, ends = (operator.index(n) for n in said)
+        begins, ends = (operator.index(n) for n in returned)
     except (TypeError, ValueError):
-        raise _refuse(query, row, f"must return two counts, begins and ends; got {said!r}") from None
+        raise _refuse(query, row, f"must return two counts, begins and ends; got {returned!r}") from None
     if begins < 0 or ends < 0:
-        raise _refuse(query, row, f"must not return negative counts; got {said!r}")
+        raise _refuse(query, row, f"must not return negative counts; got {returned!r}")
     return begins, ends
 
 
-def _evict(query: Any, row: Row, said: Any) -> tuple[int, bool]:
-    counted = isinstance(said, Evict) and isinstance(said.n, (int, np.integer)) and said.n >= 0
-    if not counted or not isinstance(said.trigger, (bool, np.bool_)):
-        raise _refuse(query, row, f"must return sw.Evict(n, trigger), a count and a boolean; got {said!r}")
-    return int(said.n), bool(said.trigger)
+def _eviction(query: Any, row: Row, returned: Any) -> tuple[int, bool]:
+    counted = isinstance(returned, Evict) and isinstance(returned.n, (int, np.integer)) and returned.n >= 0
+    if not counted or not isinstance(returned.trigger, (bool, np.bool_)):
+        raise _refuse(query, row, f"must return sw.Evict(n, trigger), a count and a boolean; got {returned!r}")
+    return int(returned.n), bool(returned.trigger)
 
 
 def _watched(query: Any, row: Row, rows: Sequence[Row]) -> dict[str, Any]:
@@ -128,14 +129,14 @@ def _watched(query: Any, row: Row, rows: Sequence[Row]) -> dict[str, Any]:
         raise _refuse(query, row, f"raised {error!r}") from error
 
 
-def _condemns(query: Any, row: Row, total: dict[str, Any], oldest: dict[str, Any]) -> bool:
+def _evicts(query: Any, row: Row, total: dict[str, Any], oldest: dict[str, Any]) -> bool:
     try:
-        said = query.window.evict(total, oldest)
+        verdict = query.window.evict(total, oldest)
     except Exception as error:
         raise _refuse(query, row, f"raised {error!r} on total={total} and oldest={oldest}") from error
-    if not isinstance(said, (bool, np.bool_)):
-        raise _refuse(query, row, f"must return true or false; got {said!r}")
-    return bool(said)
+    if not isinstance(verdict, (bool, np.bool_)):
+        raise _refuse(query, row, f"must return true or false; got {verdict!r}")
+    return bool(verdict)
 
 
 def _refuse(query: Any, row: Row, what: str) -> RefusedRowError:

@@ -15,21 +15,27 @@ from pyspark.sql import DataFrame, SparkSession
 
 
 def run(spark: SparkSession, folder: str) -> None:
-    """Read ``folder/in``, write ``folder/batch.parquet`` and ``folder/stream.parquet``."""
+    """Read ``folder/in``, write ``folder/batch.parquet``, ``folder/stream.parquet`` and ``folder/idle.parquet``."""
     import machines
 
     workload = machines.workload()
     batch = workload.run(spark.read.schema(machines.SCHEMA).json(f"{folder}/in"))
     pq.write_table(batch.toArrow(), f"{folder}/batch.parquet")
+    rows = spark.readStream.schema(machines.SCHEMA).option("maxFilesPerTrigger", 1).json(f"{folder}/in")
+    stream(workload.run(rows), folder, "stream")
+    stream(machines.on_the_clock().run(rows, idle="1 hour"), folder, "idle")
+
+
+def stream(results: DataFrame, folder: str, name: str) -> None:
+    """Write what comes out of a stream of what is there."""
     tables: list[pa.Table] = []
 
     def keep(frame: DataFrame, number: int) -> None:
         tables.append(frame.toArrow())
 
-    rows = spark.readStream.schema(machines.SCHEMA).option("maxFilesPerTrigger", 1).json(f"{folder}/in")
-    writer = workload.run(rows).writeStream.foreachBatch(keep).trigger(availableNow=True)
-    writer.option("checkpointLocation", f"{folder}/checkpoint").start().awaitTermination()
-    pq.write_table(pa.concat_tables(tables), f"{folder}/stream.parquet")
+    writer = results.writeStream.foreachBatch(keep).trigger(availableNow=True)
+    writer.option("checkpointLocation", f"{folder}/checkpoint of {name}").start().awaitTermination()
+    pq.write_table(pa.concat_tables(tables), f"{folder}/{name}.parquet")
 
 
 def main(folder: str, *py_files: str) -> None:

@@ -36,6 +36,12 @@ def workload() -> sw.Workload:
     )
 
 
+def on_the_clock() -> sw.Workload:
+    """A workload that can follow the clock."""
+    base = sw.Workload(time="minute", unit="seconds", keys=["machine"], watermark="5 seconds")
+    return base.query("hour", sw.tumbling("1 minute"), total=sw.sum("v"), n=sw.count())
+
+
 def rows(part: int) -> list[dict[str, object]]:
     """The rows of one of two files."""
     minutes = range(part * 200, part * 200 + 200)

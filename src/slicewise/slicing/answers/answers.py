@@ -1,282 +1,217 @@
-"""Reports: from windows and sessions to result rows, and what must be remembered of results that may be corrected.
+"""Answers: from windows over partials to result blocks. One answerer for time slices, ordered rows and batch.
 
-A context-free window was reported if the watermark has passed it and it held rows, so nothing is remembered of it until
-it is corrected: then its revision. A session's bounds depend on its rows, so every reported session is remembered until
-no late row can reach it.
+Whoever finds windows says of which family each of them is (:class:`~slicewise.slicing.window_ranges.WindowRanges`) and
+which queries ask for which family (:class:`QueryFanOut`); where the partials stand is a :class:`Partials`. Queries with
+the same aggregates form a group, and share every value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
-from slicewise.aggregates.base import Parts
-from slicewise.kernels import enumerate_ranges, match_rows
-from slicewise.plan.plan import Group, Plan
-from slicewise.results import INSERT, RETRACT, UPDATE, Block
+from slicewise.aggregates.base import Parts, take_parts
+from slicewise.kernels import enumerate_ranges
+from slicewise.plan.plan import Plan
+from slicewise.results import INSERT, RETRACT, Block
 from slicewise.slicing.answers.lowering import Asked
 from slicewise.slicing.answers.range_stores import STORES, LazyStore, Store
+from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.time.slices import Slices
-from slicewise.slicing.time.window_manager import Sessions, Windows
+from slicewise.slicing.window_ranges import WindowRanges
 
-__all__ = ["Answers", "QueryFanOut", "Reported", "Reporter", "Table"]
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Reported windows by whose they are (a family's number; nothing for sessions), key and bounds."""
-
-    owner: np.ndarray
-    key: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    revision: np.ndarray
-
-    @classmethod
-    def empty(cls) -> Table:
-        """Nothing reported."""
-        return cls(*(np.empty(0, np.int64) for _ in range(5)))
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def take(self, index: np.ndarray) -> Table:
-        """The rows at ``index``."""
-        return Table(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
-
-    def joined(self, other: Table) -> Table:
-        """These rows and others."""
-        return Table(*(np.concatenate([getattr(self, n), getattr(other, n)]) for n in self.__dataclass_fields__))
-
-    def find(self, other: Table) -> np.ndarray:
-        """For each row of the other table the position of the same window in this one, or -1."""
-        mine = (self.owner, self.key, self.start, self.end)
-        return match_rows(mine, (other.owner, other.key, other.start, other.end))
+__all__ = ["Answers", "Partials", "QueryFanOut", "ReportLimits", "StoredPartials"]
 
 
-@dataclass(frozen=True, eq=False)
-class Reported:
-    """What is remembered of results: corrected windows, and under each gap the sessions."""
+class Partials(Protocol):
+    """What windows are ranges of."""
 
-    windows: Table
-    sessions: tuple[Table, ...]
+    def query(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one of the plan's aggregates over ranges, none of them empty."""
 
-    @classmethod
-    def empty(cls, gaps: int) -> Reported:
-        """Nothing reported."""
-        return cls(Table.empty(), tuple(Table.empty() for _ in range(gaps)))
-
-    def without_windows_before(self, horizon: int) -> Reported:
-        """Without windows that cannot be corrected any more."""
-        if not len(self.windows):
-            return self
-        kept = self.windows.end > horizon
-        return self if kept.all() else replace(self, windows=self.windows.take(kept))
-
-    def without_sessions_before(self, level: int, horizon: int) -> Reported:
-        """Without sessions of one gap that cannot be corrected any more."""
-        table = self.sessions[level]
-        if not len(table):
-            return self
-        kept = table.end >= horizon
-        return self if kept.all() else self.with_sessions(level, table.take(kept))
-
-    def with_sessions(self, level: int, table: Table) -> Reported:
-        """With another table of sessions for one gap."""
-        return replace(self, sessions=(*self.sessions[:level], table, *self.sessions[level + 1 :]))
+    def times(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The event times of the first and the last row of ranges."""
 
 
-class Reporter:
-    """Makes result blocks for the queries of a plan."""
+class StoredPartials:
+    """The partials of slices in order; range stores are built when they are first asked.
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.queries_of = [QueryFanOut(list(g.family_queries)) for g in plan.groups]
-
-    def answers(self, slices: Slices, keys: KeyTable, since: Mapping[str, int], after: Mapping[str, int]) -> Answers:
-        """What can be answered from these slices."""
-        return Answers(self, slices, keys, since, after)
-
-
-class Answers:
-    """Answers over the slices of one step; stores are built when first asked."""
+    Parameters
+    ----------
+    parts
+        For each of the plan's aggregates the partials of all slices.
+    first, last
+        The event times of the first and the last row of each slice, the last ones ascending within a key.
+    disjoint
+        No two ranges share a slice, so that each is folded once whatever the store: the lazy one.
+    """
 
     def __init__(
         self,
-        reporter: Reporter,
-        slices: Slices,
-        keys: KeyTable,
-        since: Mapping[str, int],
-        after: Mapping[str, int],
+        plan: Plan,
+        parts: Sequence[Parts],
+        first: np.ndarray,
+        last: np.ndarray,
+        *,
+        some: np.ndarray | None = None,
+        disjoint: bool = False,
     ) -> None:
-        self.reporter = reporter
-        self.plan = reporter.plan
-        self.slices = slices
-        self.keys = keys
-        self.limited = bool(since) or bool(after)
-        if self.limited:
-            names = [q.name for q in self.plan.workload.queries]
-            lowest = np.iinfo(np.int64).min
-            self.since = np.array([since.get(n, lowest) for n in names])
-            self.after = np.array([after.get(n, lowest) for n in names])
+        self.plan, self.disjoint = plan, disjoint
+        self._parts, self._first, self._last, self._some = parts, first, last, some
         self._stores: dict[int, Store] = {}
 
-    def windows(self, changed: Windows, ended: Windows, reported: Reported) -> tuple[Reported, list[Block]]:
-        """Result rows for corrected and for newly ended context-free windows."""
-        found = changed.joined(ended)
-        if not len(found):
-            return reported, []
-        revision = np.zeros(len(found), np.int64)
-        change = np.full(len(found), INSERT)
-        if len(changed) and found.known.any():
-            reported, revision[found.known] = _revised(reported, found.take(found.known))
-            change[found.known] = UPDATE
-        blocks = []
-        for group, expansion in zip(self.plan.groups, self.reporter.queries_of, strict=True):
-            mine, unit = _members(group, found.family, len(self.plan.windows))
-            if mine is None:
-                continue
-            w, marks = found, (change, revision)
-            if len(unit) < len(found):
-                w, marks = found.take(mine), (change[mine], revision[mine])
-            asked = Asked(self.plan, self.keys, partial(expansion.first_query, unit), w.key, w.start, w.end)
-            values = tuple(asked.lower(m, self._store(m).query(w.low, w.high)) for m in group.monoids)
-            row, query = expansion.apply(unit)
-            block = Block((), query, w.start, w.end, *marks, values)
-            blocks.append(self._finished(block, w.key, row, due=w.end))
-        return reported, blocks
-
-    def sessions(
-        self, sessions: Sessions, level: int, counted: np.ndarray, watermark: int, reported: Reported
-    ) -> tuple[Reported, list[Block]]:
-        """Result rows for sessions that are complete, were corrected, or are no more."""
-        ready = np.flatnonzero(counted & (sessions.end < watermark))
-        now = Table(
-            np.zeros(len(ready), np.int64),
-            sessions.key[ready],
-            sessions.start[ready],
-            sessions.end[ready],
-            np.zeros(len(ready), np.int64),
-        )
-        table = reported.sessions[level]
-        retracted = Table.empty()
-        shown, change = np.arange(len(ready)), np.full(len(ready), INSERT)
-        if self.plan.workload.lateness:
-            at = table.find(now)
-            known = at >= 0
-            now.revision[known] = table.revision[at[known]] + sessions.fresh[ready[known]]
-            shown = np.flatnonzero(~known | sessions.fresh[ready])
-            change = np.where(known, UPDATE, INSERT)[shown]
-            gone = np.ones(len(table), bool)
-            gone[at[known]] = False
-            retracted = table.take(gone)
-            reported = reported.with_sessions(level, now)
-        blocks = []
-        for group in self.plan.groups:
-            queries = group.sessions.get(level)
-            if queries is None:
-                continue
-            blocks += self._retractions(retracted, queries)
-            if not len(shown):
-                continue
-            w, places = now.take(shown), ready[shown]
-            asked = Asked(self.plan, self.keys, partial(_same, int(queries[0])), w.key, w.start, w.end)
-            values = tuple(asked.lower(m, self._session_parts(m, sessions, places)) for m in group.monoids)
-            row, query = np.tile(np.arange(len(w)), len(queries)), np.repeat(queries, len(w))
-            block = Block((), query, w.start, w.end, change, w.revision, values)
-            blocks.append(self._finished(block, w.key, row, due=w.end + 1))
-        return reported, blocks
-
-    def _retractions(self, gone: Table, queries: np.ndarray) -> list[Block]:
-        if not len(gone):
-            return []
-        row, query = np.tile(np.arange(len(gone)), len(queries)), np.repeat(queries, len(gone))
-        block = Block((), query, gone.start, gone.end, np.full(len(gone), RETRACT), gone.revision + 1, ())
-        return [self._finished(block, gone.key, row, due=gone.end + 1)]
-
-    def _finished(self, block: Block, key: np.ndarray, row: np.ndarray | None, due: np.ndarray) -> Block:
-        """Repeat windows that several queries share, fill in keys, and leave out what a query must not report.
-
-        All of ``block`` but its queries is given per window; ``row`` says which window each result is about.
-        """
-        query, columns = block.query, (block.start, block.end, block.change, block.revision)
-        values = block.values
-        if self.limited:
-            row = np.arange(len(query)) if row is None else row
-            fits = (block.start[row] >= self.since[query]) & (due[row] > self.after[query])
-            row, query = row[fits], query[fits]
-        if row is not None:
-            key, columns = key[row], tuple(c[row] for c in columns)
-            values = tuple(v.take(row) for v in values)
-        return Block(self.keys.decode(key), query, *columns, values)
-
-    def _store(self, monoid: int) -> Store:
+    def query(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
         store = self._stores.get(monoid)
         if store is None:
-            kind = STORES[self.plan.stores[monoid].choice]
-            store = self._stores[monoid] = kind(self.plan.monoids[monoid], self.slices.parts[monoid])
-        return store
+            parts = self._parts[monoid] if self._some is None else take_parts(self._parts[monoid], self._some)
+            kind = LazyStore if self.disjoint else STORES[self.plan.stores[monoid].choice]
+            store = self._stores[monoid] = kind(self.plan.monoids[monoid], parts)
+        return store.query(low, high)
 
-    def _session_parts(self, monoid: int, sessions: Sessions, places: np.ndarray) -> Parts:
-        """Sessions never overlap, so each slice is folded once: the lazy store, over the slices that take part."""
-        bound = self.plan.monoids[monoid]
-        parts = self.slices.parts[monoid]
-        if len(sessions.slices) < len(self.slices):
-            parts = tuple(p[sessions.slices] for p in parts)
-        return LazyStore(bound, parts).query(sessions.low[places], sessions.high[places])
+    def times(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._some is not None:
+            low, high = self._some[low], self._some[high - 1] + 1
+        return self._first[low], self._last[high - 1]
 
 
 class QueryFanOut:
-    """Windows that several queries share are computed once and reported for each."""
+    """Which queries of one group ask for which family of windows. A window is answered once, and reported for each."""
 
-    def __init__(self, queries: list[np.ndarray]) -> None:
-        self.counts = np.array([len(q) for q in queries], np.int64)
-        self.flat = np.concatenate(queries) if queries else np.empty(0, np.int64)
-        self.offset = np.cumsum(self.counts) - self.counts
-        self.single = bool((self.counts == 1).all())
+    def __init__(self, queries: Sequence[np.ndarray]) -> None:
+        self._counts = np.array([len(q) for q in queries], np.int64)
+        self._queries = np.concatenate([*queries, np.empty(0, np.int64)]).astype(np.int64)
+        self._offset = np.cumsum(self._counts) - self._counts
+        self._one_each = bool((self._counts == 1).all())
+        self._at_most_one = bool((self._counts <= 1).all())
 
-    def apply(self, unit: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """For windows of these units (families of a group) the window and the query of each result.
+    def of(self, family: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray]:
+        """For windows of these families: which of them are asked for, and for each result its window and its query.
 
-        No window is repeated when each unit has one query: the windows are then None, for all of them in order.
+        None stands for all windows in order; the windows of results are positions among those that are asked for.
         """
-        if self.single:
-            return None, self.flat[unit]
-        low = self.offset[unit]
-        row, at = enumerate_ranges(low, low + self.counts[unit] - 1)
-        return row, self.flat[at]
+        if self._one_each:
+            return None, None, self._queries[family]
+        asked = np.flatnonzero(self._counts[family])
+        units = family[asked]
+        low = self._offset[units]
+        if self._at_most_one:
+            return (None if len(asked) == len(family) else asked), None, self._queries[low]
+        window, at = enumerate_ranges(low, low + self._counts[units] - 1)
+        return (None if len(asked) == len(family) else asked), window, self._queries[at]
 
-    def first_query(self, unit: np.ndarray, at: int) -> int:
-        """A query that has asked for the window at a place, when these are the windows' units."""
-        return int(self.flat[self.offset[unit[at]]])
-
-
-def _same(query: int, at: int) -> int:
-    """The query of every window, wherever it stands."""
-    return query
-
-
-def _members(group: Group, family: np.ndarray, families: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """Which windows a group reports, and the position of their families among the group's."""
-    if len(group.families) == families:
-        return np.arange(len(family)), family
-    place = np.full(families, -1)
-    place[group.families] = np.arange(len(group.families))
-    unit = place[family]
-    mine = np.flatnonzero(unit >= 0)
-    return (mine, unit[mine]) if len(mine) else (None, mine)
+    def first_query(self, family: np.ndarray, at: int) -> int:
+        """A query that has asked for the window at a place, when these are the families of windows."""
+        return int(self._queries[self._offset[family[at]]])
 
 
-def _revised(reported: Reported, found: Windows) -> tuple[Reported, np.ndarray]:
-    """The next revision of windows that were reported before, remembered."""
-    now = Table(found.family, found.key, found.start, found.end, np.ones(len(found), np.int64))
-    at = reported.windows.find(now)
-    known = at >= 0
-    now.revision[known] = reported.windows.revision[at[known]] + 1
-    rest = np.ones(len(reported.windows), bool)
-    rest[at[known]] = False
-    return replace(reported, windows=reported.windows.take(rest).joined(now)), now.revision
+@dataclass(frozen=True, eq=False)
+class ReportLimits:
+    """What queries that were added later must not report; one entry per query of the workload.
+
+    A query reports windows that start at or after its ``start`` and are due after its ``due``.
+    """
+
+    start: np.ndarray
+    due: np.ndarray
+
+    @classmethod
+    def of(cls, plan: Plan, start: Mapping[str, int], due: Mapping[str, int]) -> ReportLimits | None:
+        """The limits of queries by name; None if there are none."""
+        if not start and not due:
+            return None
+        names, lowest = [q.name for q in plan.workload.queries], np.iinfo(np.int64).min
+        return cls(np.array([start.get(n, lowest) for n in names]), np.array([due.get(n, lowest) for n in names]))
+
+
+class Answers:
+    """Makes the result blocks of one step."""
+
+    def __init__(self, plan: Plan, keys: KeyTable, limits: ReportLimits | None = None) -> None:
+        self.plan, self.keys, self.limits = plan, keys, limits
+
+    def blocks(
+        self,
+        windows: WindowRanges,
+        queries: Sequence[QueryFanOut],
+        partials: Partials,
+        change: np.ndarray | None = None,
+        revision: np.ndarray | None = None,
+        *,
+        by_position: bool = False,
+    ) -> list[Block]:
+        """The results of windows, a block for each group of queries that asks for any of them.
+
+        Parameters
+        ----------
+        queries
+            For each of the plan's groups, which of its queries ask for which family.
+        change, revision
+            How each window is reported; all are new if nothing is said.
+        by_position
+            The bounds are positions or units; the event times of first and last rows are reported beside them.
+        """
+        if not len(windows):
+            return []
+        change = np.full(len(windows), INSERT) if change is None else change
+        revision = np.zeros(len(windows), np.int64) if revision is None else revision
+        blocks = []
+        for group, fan_out in zip(self.plan.groups, queries, strict=True):
+            asked, window, query = fan_out.of(windows.family)
+            if not len(query):
+                continue
+            w = windows if asked is None else windows.take(asked)
+            how = (change, revision) if asked is None else (change[asked], revision[asked])
+            label = partial(fan_out.first_query, w.family)
+            lowering = Asked(self.plan, self.keys, label, w.key, w.start, w.end, by_position)
+            values = tuple(lowering.lower(m, partials.query(m, w.low, w.high)) for m in group.monoids)
+            times = partials.times(w.low, w.high) if by_position else None
+            block = Block((), query, w.start, w.end, how[0], how[1], values, times, w.repeats)
+            blocks.append(self._finished(block, w.key, window, w.decided))
+        return blocks
+
+    def retractions(
+        self, gone: ReportedWindows, queries: Sequence[QueryFanOut], *, by_position: bool = False
+    ) -> list[Block]:
+        """The withdrawal of windows that were reported and are no more."""
+        if not len(gone):
+            return []
+        blocks = []
+        for fan_out in queries:
+            asked, window, query = fan_out.of(gone.family)
+            if not len(query):
+                continue
+            w = gone if asked is None else gone.take(asked)
+            marks = np.full(len(w), RETRACT), w.revision + 1
+            nowhere = np.full(len(w), np.iinfo(np.int64).max)
+            times = (nowhere, nowhere) if by_position else None
+            block = Block((), query, w.start, w.end, *marks, (), times)
+            blocks.append(self._finished(block, w.key, window, w.until + 1))
+        return blocks
+
+    def _finished(self, block: Block, key: np.ndarray, window: np.ndarray | None, due: np.ndarray) -> Block:
+        """Repeat windows that several queries share, fill in keys, and leave out what a query must not report.
+
+        All of ``block`` but its queries is given per window; ``window`` tells which one each result is about.
+        """
+        query = block.query
+        if self.limits is not None:
+            window = np.arange(len(query)) if window is None else window
+            fits = (block.start[window] >= self.limits.start[query]) & (due[window] > self.limits.due[query])
+            window, query = window[fits], query[fits]
+        if window is None:
+            return replace(block, keys=self.keys.decode(key))
+        return Block(
+            self.keys.decode(key[window]),
+            query,
+            block.start[window],
+            block.end[window],
+            block.change[window],
+            block.revision[window],
+            tuple(value.take(window) for value in block.values),
+            None if block.times is None else (block.times[0][window], block.times[1][window]),
+            None if block.repeats is None else block.repeats.take(window),
+        )

@@ -1,4 +1,4 @@
-"""Stores: answer many ranges of slices at once. Fed with the slices' partials, read by the window manager.
+"""Range stores: answer many ranges of slices at once. Fed with the partials of slices and cuts, read by the answers.
 
 Three ways behind one interface, ``query(low, high)`` for arrays of ranges ``[low, high)``, none empty. Which one is
 taken is decided in :mod:`slicewise.plan.decisions`.

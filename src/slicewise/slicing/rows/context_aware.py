@@ -1,9 +1,8 @@
-"""Tracks: rows in order, for the windows that only rows can tell. The second half of the slice manager.
+"""Context-aware queries: windows whose bounds depend on rows (counts, other measures, conditions, user code).
 
-Context-aware windows (counts, other measures, punctuations, frames, user code) are ranges of rows in event-time order.
-A track keeps the rows whose order may still change, and those that undecided windows need; at each watermark step its
-discretisers say where windows lie, rows are cut at the bounds of all of them into slices that all queries share, and
-what was reported before is compared with what is true now.
+Such windows are ranges of rows in event-time order. The rows whose order may still change are kept, with those that
+undecided windows need; at each watermark step the discretisers find where windows lie, rows are cut at the bounds of
+all of them into cuts that all queries share, and what was reported before is compared with what is true now.
 
 The order of rows before the horizon is final: a row that comes later than that does not count here.
 """
@@ -11,54 +10,63 @@ The order of rows before the horizon is final: a row that comes later than that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Monoid, Parts, take_parts
+from slicewise.aggregates.base import Monoid, take_parts
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import expand_ranges, sorted_unique
 from slicewise.plan.characteristics import AggregateTraits
 from slicewise.plan.decisions import how_rows_leave
-from slicewise.plan.plan import Group, Plan
-from slicewise.results import INSERT, RETRACT, UPDATE, Block
-from slicewise.slicing.answers.answers import QueryFanOut
-from slicewise.slicing.answers.lowering import Asked
-from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.rows.context_state import (
-    ContextAwareState,
-    carried_track,
-    discretisers_for,
-    monoids_of,
-    new_tracks,
-    no_slices,
-)
+from slicewise.plan.plan import Plan
+from slicewise.results import Block
+from slicewise.slicing.answers.answers import Answers, QueryFanOut
+from slicewise.slicing.answers.reported import ReportedWindows
+from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of
 from slicewise.slicing.rows.cut_updates import CachedCuts
-from slicewise.slicing.rows.discretisers import (
-    NO_ROWS,
-    Arrivals,
-    ConditionWindows,
-    Step,
-    WindowRanges,
-    ordinals,
-)
+from slicewise.slicing.rows.discretisers import Arrivals, ConditionWindows, Remembered, Retained, ordinals
 from slicewise.slicing.rows.handover import Handover
-from slicewise.slicing.rows.ledgers import Ledger, entries_of
 from slicewise.slicing.rows.monotonic import Misfit, fits_column, fitting, misfits
-from slicewise.slicing.rows.ordered_rows import OrderedRows
-from slicewise.slicing.rows.shared_cuts import ARRIVAL, LAST, SLOT, WEIGHT, Ranges, SharedCuts
+from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL, OrderedRows
+from slicewise.slicing.rows.registry import discretisers_for
+from slicewise.slicing.rows.shared_cuts import Ranges, SharedCuts
 from slicewise.slicing.rows.slides import MeasureLimit, limit_of
-from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.shown_columns import shown_columns
+from slicewise.slicing.steps import Step
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.slicing.user_code import is_shown, shown_columns, with_key
+from slicewise.slicing.user_code import with_key
+from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.times import INFINITY
 
-__all__ = ["ContextAwareQueries", "ContextAwareState", "Ledger", "carried_track", "new_tracks"]
+__all__ = ["ContextAwareQueries", "ContextAwareStep"]
+
+
+@dataclass(frozen=True, eq=False)
+class ContextAwareStep:
+    """What a step came to: the state after it, its results, and slices of the rows that the watermark passed."""
+
+    state: ContextAwareState
+    blocks: list[Block]
+    handed_over: Slices | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Discretised:
+    """What the discretisers found in a step.
+
+    ``first`` and ``begins`` are what must stay of the rows: for each key the first place that is needed as such, and
+    the places before it with which undecided windows begin.
+    """
+
+    windows: list[WindowRanges]
+    memory: dict[str, Any]
+    first: np.ndarray
+    begins: np.ndarray
 
 
 class ContextAwareQueries:
@@ -66,45 +74,46 @@ class ContextAwareQueries:
 
     def __init__(self, plan: Plan, state: ContextAwareState) -> None:
         self.plan = plan
-        self.state = state
-        asked = set(state.queries)
-        served = {name: number for number, (name, _) in enumerate(plan.schema.queries) if name in asked}
-        windows = dict.fromkeys(plan.workload.queries[number].window for number in served.values())
-        self.discretisers = discretisers_for(list(windows))
-        place = {window: i for i, window in enumerate(plan.context)}
-        mine = set(served.values())
+        names = set(state.queries)
+        numbers = [number for number, (name, _) in enumerate(plan.schema.queries) if name in names]
+        self.discretisers = discretisers_for(list(dict.fromkeys(plan.workload.queries[n].window for n in numbers)))
+        self.state = replace(state, memory={**state.memory, **self._loaded(state)})
         #: For each discretiser and each group, the queries of each of its windows.
-        self.queries = [
-            [QueryFanOut([_of_track(g, place[w], mine) for w in d.windows]) for g in plan.groups]
+        self._queries = [
+            [QueryFanOut(plan.context_queries(group, d.windows, numbers)) for group in plan.groups]
             for d in self.discretisers
         ]
         self.monoids = monoids_of(plan, state.queries)
         #: How the partials of cuts change when rows leave them, for each monoid.
-        self.removal = {i: _removal(plan.monoids[i]) for i in self.monoids}
+        self._removal = {i: _removal(plan.monoids[i]) for i in self.monoids}
+        # Where cuts are kept for corrections, they must lie at the same rows in the next step, and serve windows alone.
+        self._folds_once = plan.ordered or not plan.workload.lateness
         self._pending: list[Tuples] = []
+        self._arrived = state.arrived
         #: Rows that were taken out since somebody looked here: they count in time windows as ever.
         self.left_out: list[Tuples] = []
-        self._arrived = state.arrived
+
+    # Rows in
 
     def counted(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> Tuples:
         """Those of some new rows that come in time to count, with what is to be known of them."""
         arrival = np.arange(self._arrived, self._arrived + len(times))
-        mine = {name: columns[name] for name in self.plan.column_types} | shown_columns(columns)
-        if len(times) and times.min() < max(horizon, self.state.since):
-            kept = np.flatnonzero(times >= max(horizon, self.state.since))
+        read = {name: columns[name] for name in self.plan.column_types} | shown_columns(columns)
+        oldest = max(horizon, self.state.since)
+        if len(times) and times.min() < oldest:
+            kept = np.flatnonzero(times >= oldest)
             key, times, arrival = key[kept], times[kept], arrival[kept]
-            mine = {name: column.take(kept) for name, column in mine.items()}
+            read = {name: column.take(kept) for name, column in read.items()}
         else:
             # Rows wait for the next step, and the caller's arrays are not ours to keep.
-            key, times, mine = key.copy(), times.copy(), {name: _copy(column) for name, column in mine.items()}
+            key, times, read = key.copy(), times.copy(), {name: _copy(column) for name, column in read.items()}
         for discretiser in self.discretisers:
-            if isinstance(discretiser, ConditionWindows) and discretiser.column not in mine:
-                mine[discretiser.column] = discretiser.mark(mine, len(arrival))
+            if isinstance(discretiser, ConditionWindows) and discretiser.column not in read:
+                read[discretiser.column] = discretiser.mark(read, len(arrival))
             if discretiser.measures:
-                mine[fits_column(discretiser.measures)] = fitting(mine, discretiser.measures)
-        mine[ARRIVAL] = Column(arrival, pa.int64())
-        mine[SLOT] = Column(np.full(len(arrival), -1), pa.int64())
-        return Tuples.new(key, times, mine)
+                read[fits_column(discretiser.measures)] = fitting(read, discretiser.measures)
+        read[ARRIVAL] = Column(arrival, pa.int64())
+        return Tuples.new(key, times, read)
 
     @property
     def pending(self) -> Sequence[Tuples]:
@@ -117,197 +126,243 @@ class ContextAwareQueries:
             self._pending.append(rows)
         self._arrived += arrived
 
-    def advance(
-        self, step: Step, keys: KeyTable, edges: Edges | None = None
-    ) -> tuple[ContextAwareState, list[Block], Slices | None]:
-        """Report what is due, correct what changed; gives the state after the step, which is not yet taken.
-
-        With the ``edges`` of time slices it also gives slices of the rows that the watermark passes.
-
-        Rows whose measure goes backwards are left out of the windows on it, rows that user code stumbles over out of
-        the track; the step can be taken again.
-        """
-        rows, came = self.state.rows.joined_in_order(self._pending, self.plan.order)
-        self._refuse_misfits(rows)
-        try:
-            return self._advance(step, rows, came, keys, edges)
-        except RefusedRowsError as error:
-            self._leave_out(rows.columns[ARRIVAL].values[error.rows])
-            raise self._with_records(with_key(error, rows, keys, self.plan.schema), rows) from error.__cause__
-
-    def _advance(
-        self, step: Step, rows: Tuples, came: np.ndarray | None, keys: KeyTable, edges: Edges | None
-    ) -> tuple[ContextAwareState, list[Block], Slices | None]:
-        state = self.state
-        many = max(len(keys), 1)  # without key columns there is one key
-        base, last_seen = _grown(state.base, many, 0), _grown(state.last_seen, many, -INFINITY)
-        slot = rows.columns[SLOT].values
-        folded = np.flatnonzero(slot >= 0)
-        view = OrderedRows(rows, folded, state.slices[WEIGHT][0][slot[folded]], base, last_seen)
-        memory: dict[str, Any] = {}
-        first, begins, all_found = view.first_at(step.horizon), [], []
-        for discretiser in self.discretisers:
-            found, needed, kept = discretiser.find_on(view, step, state.memory.get(discretiser.name))
-            if kept is not None:
-                memory[discretiser.name] = kept
-            first = np.minimum(first, needed.rows)
-            begins.append(needed.begins)
-            all_found.append(found)
-        begin = sorted_unique(np.concatenate([NO_ROWS, *begins]))
-        begin = begin[begin < _of_row(first, view, begin)]
-        # Rows are cut at the bounds of the windows of all queries, and each cut is folded once.
-        shared: list[WindowRanges | Ranges] = [f for f in all_found if f.rows is None]
-        passing = None if edges is None else Handover.of(view, step.passed, step.watermark, state.given, edges)
-        # Where cuts are kept for corrections, they must lie at the same rows in the next step.
-        once = self.plan.ordered or not self.plan.workload.lateness
-        if once:
-            shared.append(Ranges(begin, _slice_ends(view, first, begin)))
-            shared += [Ranges(passing.low, passing.high)] if passing is not None else []
-        pieces = SharedCuts(self.plan, view, state.slices, shared, inner=self._inner_bounds(came))
-        if len(state.cuts):
-            pieces.revise(state.cuts, came, len(state.rows), self.removal)
-        passed = None
-        if passing is not None and len(passing.low):
-            passed = passing.slices(self.plan, pieces, self.monoids if once else ())
-        ledgers: dict[str, Ledger] = {}
-        blocks: list[Block] = []
-        for number, (discretiser, found) in enumerate(zip(self.discretisers, all_found, strict=True)):
-            own = pieces
-            if found.rows is not None:
-                own = SharedCuts(self.plan, view, state.slices, [found], some=found.rows)
-            before = state.ledgers.get(discretiser.name, Ledger.empty())
-            ledger, more = self._report(number, found, own, before, step, keys)
-            blocks += more
-            ledgers[discretiser.name] = ledger.take(np.flatnonzero(ledger.decided >= step.horizon))
-        if len(view.keys):
-            last_seen[view.keys] = np.maximum(last_seen[view.keys], view.time[view.ends - 1])
-        rows, slices, cuts = self._folded(view, pieces, first, begin, base, once)
-        names = (state.queries, state.since, self._arrived, state.windows)
-        return (
-            ContextAwareState(rows, slices, base, last_seen, *names, ledgers, memory, cuts, state.given),
-            blocks,
-            passed,
-        )
-
-    def _folded(
-        self, view: OrderedRows, pieces: SharedCuts, first: np.ndarray, begins: np.ndarray, base: np.ndarray, once: bool
-    ) -> tuple[Tuples, Mapping[str, Parts], CachedCuts]:
-        """The rows that are needed as such, and before them slices that start where undecided windows begin.
-
-        Everything before a key's first begin is dropped, and its position noted in ``base``.
-        """
-        rows = view.rows
-        # The first row to stay of each key, in a slice or as such.
-        oldest = view.earliest(begins, first)
-        if len(view.keys):
-            base[view.keys] = view.position_at(oldest)
-        low, high, number = self._shifting(view, pieces, first, oldest)
-        # A cut of which some rows are needed as such stays one by itself: a slice starts with it.
-        begins = sorted_unique(np.concatenate([begins, low[low < _of_row(first, view, low)]]))
-        ends = _slice_ends(view, first, begins)
-        single, _ = expand_ranges(first, view.ends)
-        names = {i: repr(self.plan.monoids[i].aggregate) for i in self.monoids}
-        cuts = CachedCuts.none()
-        if len(low):
-            low, high = (_moved(view, first, begins, place) for place in (low, high))
-            partials = {names[i]: take_parts(pieces.parts(i), number) for i in self.monoids}
-            cuts = CachedCuts(low, high, pieces.inner[number], partials)
-        if not len(begins):
-            return _aged(rows.take(single)), no_slices(self.plan, self.state.queries), cuts
-        parts = {
-            names[i]: pieces.over(i, begins, ends) if once else pieces.fold(self.plan.monoids[i], begins, ends)
-            for i in self.monoids
-        }
-        parts[LAST], parts[WEIGHT] = (pieces.last_of(ends - 1),), (pieces.count(begins, ends),)
-        return _aged(rows.take(single)).joined_before(self._as_rows(rows, begins, ends)), parts, cuts
-
-    def _inner_bounds(self, came: np.ndarray | None) -> np.ndarray | None:
-        """Where the rows stand with which cuts began that were divided by size; None if the size does not matter.
-
-        It matters where cuts change after they were folded.
-        """
-        if self.plan.max_slice is None or self.plan.ordered or not self.plan.workload.lateness:
-            return None
-        inner = self.state.cuts.low[self.state.cuts.inner]
-        if came is None:
-            return inner
-        place = np.empty(len(came), np.int64)
-        place[came] = np.arange(len(came))
-        return place[inner]
-
-    def _shifting(
-        self, view: OrderedRows, pieces: SharedCuts, first: np.ndarray, oldest: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The cuts of some window whose rows may still shift, and which of the cuts they are."""
-        low, high = pieces.cuts[:-1], pieces.cuts[1:]
-        if not len(low) or (len(first) == 1 and high[-1] <= first[0]):
-            return NO_ROWS, NO_ROWS, NO_ROWS
-        shifting = pieces.covered & (high > _of_row(first, view, low)) & (low >= _of_row(oldest, view, low))
-        shifting &= high <= _of_row(view.ends, view, low)
-        number = np.flatnonzero(shifting)
-        return low[number], high[number], number
-
-    def _as_rows(self, rows: Tuples, begins: np.ndarray, ends: np.ndarray) -> Tuples:
-        """Slices as rows of many: at the place of the first, without values, with what is to be known of them."""
-        out = rows.take(begins)
-        nothing = np.zeros(len(begins), bool)
-        columns = {name: replace(c, valid=nothing) for name, c in out.columns.items() if name in self.plan.column_types}
-        for discretiser in self.discretisers:
-            if discretiser.measures:
-                fits = fits_column(discretiser.measures)
-                columns[fits] = replace(out.columns[fits], values=np.zeros(len(begins), np.int64))
-            if isinstance(discretiser, ConditionWindows):
-                # A frame goes on with the last row of a slice, a punctuation starts with the first.
-                at = ends - 1 if discretiser.frames else begins
-                columns[discretiser.column] = rows.columns[discretiser.column].take(at)
-        columns |= {name: column for name, column in out.columns.items() if is_shown(name)}
-        columns[ARRIVAL] = out.columns[ARRIVAL]
-        columns[SLOT] = Column(np.arange(len(begins)), pa.int64())
-        return replace(out, columns=columns)
-
     def next_due(self, watermark: int) -> tuple[int, int]:
         """For ordered streams, when the next window may be reported: an event time, and a number of rows.
 
         Nothing can be reported before a row at or after that time has come, or that many rows. To be asked when no row
         is pending.
         """
-        state, time = self.state, self.state.rows.time
-        slot = state.rows.columns[SLOT].values
-        weight = np.where(slot >= 0, np.append(state.slices[WEIGHT][0], 0)[slot], 1)
+        state = self.state
+        size = len(state.base)
+        sliced = state.base + np.bincount(state.slices.key, state.slices.rows, size).astype(np.int64)
+        rows = sliced + np.bincount(state.rows.key, minlength=size)
+        final = sliced + np.bincount(state.rows.key[state.rows.time < watermark], minlength=size)
+        arrivals = Arrivals(rows, final, state.last_seen)
+        if self.plan.workload.keys or not size:
+            # A key that was never seen may come next.
+            arrivals = Arrivals(np.append(rows, 0), np.append(final, 0), np.append(state.last_seen, -INFINITY))
+        due = [d.next_due(arrivals, watermark) for d in self.discretisers]
+        return min(time for time, _ in due), min(number for _, number in due)
 
-        def counted(some: np.ndarray) -> np.ndarray:
-            return state.base + np.bincount(state.rows.key[some], weight[some], len(state.base)).astype(np.int64)
+    # Results out
 
-        came = Arrivals(counted(time <= INFINITY), counted(time < watermark), state.last_seen)
-        if self.plan.workload.keys or not len(state.base):
-            # Keys that have not come yet begin with nothing.
-            came = Arrivals(np.append(came.rows, 0), np.append(came.final, 0), np.append(came.last, -INFINITY))
-        due = [d.next_due(came, watermark) for d in self.discretisers]
-        return min(time for time, _ in due), min(rows for _, rows in due)
+    def advance(self, step: Step, answers: Answers, handover: Handover | None) -> ContextAwareStep:
+        """Report what is due, correct what changed; gives the state after the step, which is not yet taken.
 
-    def settled(self) -> ContextAwareState:
-        """The state with the rows that came since the last step; time slices were given all of them."""
-        rows = self.state.rows.joined(self._pending, self.plan.order)
-        return replace(self.state, rows=rows, arrived=self._arrived, cuts=CachedCuts.none(), given=self._arrived)
+        Five phases. For windows of two rows every two rows, without lateness, when the watermark moves behind ``e``::
+
+            arrange      slices [a]   rows b c d e f     what was kept, and the rows that came, by key and time
+            discretise   [a b) [c d)  open: [e           where windows lie, and what must stay for undecided ones
+            cut          | a b | c d | e                 at the bounds of all windows, and where slices will start
+            report       insert [a b), insert [c d)      compared with what was reported before
+            compact      slices [e]   rows f             final rows become slices, those of no window go
+
+        With a ``handover``, the rows that the watermark passes go into the time slices, from the same cuts.
+
+        Rows whose measure goes backwards are left out of the windows on it, rows on which user code fails are left out
+        of all windows here; the step can then be taken again.
+        """
+        rows, moved = self.state.rows.joined_in_order(self._pending, self.plan.order)
+        self._refuse_misfits(rows)
+        view, base, last_seen = self._arranged(rows, answers)
+        try:
+            found = self._discretise(view, step)
+        except RefusedRowsError as error:
+            self._leave_out(view.first_arrival(np.array(error.rows, np.int64)))
+            cause, error = error.__cause__, with_key(error, view.key, answers.keys, self.plan.schema)
+            error.rows = view.row_at(np.array(error.rows, np.int64)).tolist()
+            raise self._with_records(error, rows) from cause
+        passed = None if handover is None else handover.ranges(view, step, self.state.handed_over)
+        cuts = self._cut(view, found, passed, moved)
+        handed_over = None
+        if handover is not None and passed is not None and len(passed.low):
+            handed_over = handover.slices(cuts, passed, self.monoids if self._folds_once else ())
+        reported, blocks = self._report(view, found, cuts, step, answers)
+        if len(view.keys):
+            last_seen[view.keys] = np.maximum(last_seen[view.keys], view.last_time(view.ends - 1))
+        rows, slices, cached = self._compacted(view, found, cuts, base)
+        state = replace(
+            self.state,
+            rows=rows,
+            slices=slices,
+            base=base,
+            last_seen=last_seen,
+            arrived=self._arrived,
+            reported=reported,
+            memory=found.memory,
+            cuts=cached,
+        )
+        return ContextAwareStep(state, blocks, handed_over)
 
     def commit(self, state: ContextAwareState) -> None:
         """Take the state after a step."""
         self.state = state
         self._pending = []
 
+    def settled(self) -> ContextAwareState:
+        """The state with the rows that came since the last step; all of them are handed over."""
+        rows = self.state.rows.joined(self._pending, self.plan.order)
+        return replace(self.state, rows=rows, arrived=self._arrived, cuts=CachedCuts.none(), handed_over=self._arrived)
+
+    def saved(self, state: ContextAwareState) -> ContextAwareState:
+        """A state of these queries with what user code remembers as plain data."""
+        by_name = {d.name: d for d in self.discretisers}
+        return replace(state, memory={name: by_name[name].save(memory) for name, memory in state.memory.items()})
+
+    def _loaded(self, state: ContextAwareState) -> dict[str, Any]:
+        """What user code remembers, where a state has it as plain data."""
+        saved = {name: memory for name, memory in state.memory.items() if isinstance(memory, Remembered)}
+        return {d.name: d.load(saved[d.name]) for d in self.discretisers if d.name in saved}
+
+    # The phases of a step
+
+    def _arranged(self, rows: Tuples, answers: Answers) -> tuple[OrderedRows, np.ndarray, np.ndarray]:
+        """Rows and slices in order, and copies of what is known of each key, with room for new ones."""
+        size = max(len(answers.keys), 1)  # without key columns there is one key
+        base, last_seen = _grown(self.state.base, size, 0), _grown(self.state.last_seen, size, -INFINITY)
+        return OrderedRows(self.state.slices, rows, base, last_seen), base, last_seen
+
+    def _discretise(self, view: OrderedRows, step: Step) -> _Discretised:
+        """Ask every discretiser where its windows lie."""
+        windows: list[WindowRanges] = []
+        retained: list[Retained] = []
+        memory: dict[str, Any] = {}
+        for discretiser in self.discretisers:
+            ranges, needed, kept = discretiser.find_on(view, step, self.state.memory.get(discretiser.name))
+            windows.append(ranges)
+            retained.append(needed)
+            if kept is not None:
+                memory[discretiser.name] = kept
+        first = view.first_at(step.horizon)
+        for needed in retained:
+            first = np.minimum(first, needed.rows)
+        begins = sorted_unique(np.concatenate([NO_ROWS, *(needed.begins for needed in retained)]))
+        return _Discretised(windows, memory, first, begins[begins < view.of_key(first, begins)])
+
+    def _cut(
+        self, view: OrderedRows, found: _Discretised, passed: Ranges | None, moved: np.ndarray | None
+    ) -> SharedCuts:
+        """Cut rows at the bounds of the windows of all queries in which all rows count; each cut is folded once."""
+        shared: list[WindowRanges | Ranges] = [ranges for ranges in found.windows if ranges.rows is None]
+        if self._folds_once:
+            shared.append(Ranges(found.begins, _slice_ends(view, found.first, found.begins)))
+            shared += [passed] if passed is not None else []
+        state = self.state
+        places_before = None
+        if len(state.cuts):
+            places_before = view.places_before(state.slices, state.rows, moved)
+        inner = self._inner_bounds(places_before)
+        cuts = SharedCuts(self.plan, self.monoids, view, shared, inner=inner)
+        if places_before is not None:
+            cuts.update(state.cuts, places_before, len(state.slices) + len(state.rows), self._removal)
+        return cuts
+
+    def _inner_bounds(self, places_before: np.ndarray | None) -> np.ndarray | None:
+        """Where the rows stand with which cuts began that were divided by size; None if the size does not matter.
+
+        It matters where cuts change after they were folded.
+        """
+        if self.plan.max_slice is None or self._folds_once:
+            return None
+        if places_before is None:
+            return NO_ROWS
+        place = np.empty(len(places_before), np.int64)
+        place[places_before] = np.arange(len(places_before))
+        inner: np.ndarray = place[self.state.cuts.low[self.state.cuts.inner]]
+        return inner
+
+    def _report(
+        self, view: OrderedRows, found: _Discretised, cuts: SharedCuts, step: Step, answers: Answers
+    ) -> tuple[dict[str, ReportedWindows], list[Block]]:
+        """Compare what is true with what was reported: new windows, windows of other rows, and windows that are no
+        more."""
+        reported: dict[str, ReportedWindows] = {}
+        blocks: list[Block] = []
+        for number, (discretiser, windows) in enumerate(zip(self.discretisers, found.windows, strict=True)):
+            partials = cuts
+            if windows.rows is not None:
+                partials = SharedCuts(self.plan, self.monoids, view, [windows], some=windows.rows)
+            queries, by_position = self._queries[number], discretiser.by_position
+            before = self.state.reported.get(discretiser.name, ReportedWindows.none())
+            if not len(before) and (windows.decided < step.horizon).all():
+                # Nothing was reported that could change, and nothing is reported now that could.
+                reported[discretiser.name] = ReportedWindows.none()
+                blocks += answers.blocks(windows, queries, partials, by_position=by_position)
+                continue
+            several, windows = windows.divided()
+            blocks += answers.blocks(several, queries, partials, by_position=by_position)
+            now = _entries(windows, partials)
+            if not discretiser.distinct:
+                now = replace(now, nth=ordinals(windows.family, windows.key, windows.start, windows.end))
+            compared = before.compare(now)
+            blocks += answers.retractions(compared.gone, queries, by_position=by_position)
+            shown = compared.shown
+            marks = compared.change, compared.now.revision[shown]
+            blocks += answers.blocks(windows.take(shown), queries, partials, *marks, by_position=by_position)
+            reported[discretiser.name] = compared.now.correctable(step.horizon)
+        return reported, blocks
+
+    def _compacted(
+        self, view: OrderedRows, found: _Discretised, cuts: SharedCuts, base: np.ndarray
+    ) -> tuple[Tuples, Slices, CachedCuts]:
+        """The rows that are needed as such, and before them slices that start where undecided windows begin.
+
+        Everything before a key's first begin is dropped, and its position noted in ``base``.
+        """
+        first, begins = found.first, found.begins
+        # The first row to stay of each key, in a slice or as such.
+        oldest = view.earliest(begins, first)
+        if len(view.keys):
+            base[view.keys] = view.position_at(oldest)
+        low, high, number = _shifting(view, cuts, first, oldest)
+        # A cut of which some rows are needed as such stays one by itself: a slice starts with it.
+        begins = sorted_unique(np.concatenate([begins, low[low < view.of_key(first, low)]]))
+        ends = _slice_ends(view, first, begins)
+        cached = CachedCuts.none()
+        if len(low):
+            low, high = (_moved(view, first, begins, place) for place in (low, high))
+            partials = {i: take_parts(cuts.parts(i), number) for i in self.monoids}
+            cached = CachedCuts(low, high, cuts.inner[number], partials)
+        single, _ = expand_ranges(first, view.ends)
+        rows = view.rows.take(view.row_at(single))
+        return replace(rows, fresh=np.zeros(len(rows), bool)), self._slices(view, cuts, begins, ends), cached
+
+    def _slices(self, view: OrderedRows, cuts: SharedCuts, begins: np.ndarray, ends: np.ndarray) -> Slices:
+        """Slices of places, with what discretisers must know of them."""
+        fold = cuts.over if self._folds_once else cuts.fold
+        marks = {ARRIVAL: view.first_arrival(begins), LAST_ARRIVAL: view.last_arrival(ends - 1)}
+        for discretiser in self.discretisers:
+            if isinstance(discretiser, ConditionWindows):
+                # A frame goes on with the last row of a slice, a punctuation starts with the first.
+                at = ends - 1 if discretiser.frames else begins
+                marks[discretiser.column] = view.marks(discretiser.column)[at]
+        nothing = np.zeros(len(begins), np.int64)
+        return Slices(
+            view.key[begins],
+            view.time[begins],
+            view.last_time(ends - 1),
+            cuts.count(begins, ends),
+            nothing,
+            nothing,
+            tuple(fold(i, begins, ends) if len(begins) else self.plan.monoids[i].identities(0) for i in self.monoids),
+            marks,
+        )
+
+    # Rows that cannot count
+
     def _refuse_misfits(self, rows: Tuples) -> None:
-        """Leave rows that go back on a measure out of the windows on it, and say so."""
-        found: list[tuple[Misfit, str]] = []
+        """Leave rows that go back on a measure out of the windows on it, and raise an error that names them."""
+        refused: list[tuple[Misfit, str]] = []
         for measures in dict.fromkeys(d.measures for d in self.discretisers if d.measures):
             wrong = misfits(rows, measures, self._limits(measures))
             # Those of one reason; the others come up when the step is taken again.
-            wrong = [m for m in wrong if m.reason == (found[0][0] if found else wrong[0]).reason]
+            wrong = [m for m in wrong if m.reason == (refused[0][0] if refused else wrong[0]).reason]
             if wrong:
                 self._mark_misfits(fits_column(measures), rows.columns[ARRIVAL].values[[m.row for m in wrong]])
-                found += [(m, " and ".join(map(repr, measures))) for m in wrong]
-        if found:
-            first, on = found[0]
-            places = dict.fromkeys(m.row for m, _ in found)
+                refused += [(m, " and ".join(map(repr, measures))) for m in wrong]
+        if refused:
+            first, on = refused[0]
+            places = dict.fromkeys(m.row for m, _ in refused)
             error = RefusedRowsError(f"{first.what}; the row was left out of the windows on {on}", places, first.reason)
             if len(places) > 1:
                 error.add_note(f"{len(places) - 1} more rows were left out")
@@ -344,113 +399,38 @@ class ContextAwareQueries:
         self._pending = [without(rows) for rows in self._pending]
         self.state = replace(self.state, rows=without(self.state.rows), cuts=CachedCuts.none())
 
-    def _report(
-        self, number: int, found: WindowRanges, pieces: SharedCuts, before: Ledger, step: Step, keys: KeyTable
-    ) -> tuple[Ledger, list[Block]]:
-        """Compare what is true with what was said: new windows, windows of other rows, and windows that are no more."""
-        if not len(before) and (found.decided < step.horizon).all():
-            # Nothing was said that could change, and nothing is said now that could.
-            return Ledger.empty(), self._inserts(number, found, pieces, keys)
-        several, found = found.divided()
-        now = entries_of(found, pieces)
-        if not self.discretisers[number].distinct:
-            now = replace(now, nth=ordinals(found.family, found.key, found.start, found.end))
-        at = before.find(now)
-        known = at >= 0
-        old = before.take(at[known])
-        changed = ~known
-        changed[known] = ~old.same_rows(now.take(known))
-        now.revision[known] = old.revision + changed[known]
-        gone = np.ones(len(before), bool)
-        gone[at[known]] = False
-        shown = np.flatnonzero(changed)
-        change = np.where(known, UPDATE, INSERT)[shown]
-        blocks = self._retractions(number, before.take(gone), keys) + self._inserts(number, several, pieces, keys)
-        if len(shown):
-            blocks += self._blocks(number, found.take(shown), now.revision[shown], change, pieces, keys)
-        return now, blocks
 
-    def _inserts(self, number: int, found: WindowRanges, pieces: SharedCuts, keys: KeyTable) -> list[Block]:
-        """Windows that are new."""
-        insert, never = np.full(len(found), INSERT), np.zeros(len(found), np.int64)
-        return self._blocks(number, found, never, insert, pieces, keys) if len(found) else []
-
-    def _blocks(
-        self,
-        number: int,
-        found: WindowRanges,
-        revision: np.ndarray,
-        change: np.ndarray,
-        pieces: SharedCuts,
-        keys: KeyTable,
-    ) -> list[Block]:
-        by_position = self.discretisers[number].by_position
-        blocks = []
-        for g, group in enumerate(self.plan.groups):
-            expansion = self.queries[number][g]
-            row, query = expansion.apply(found.family)
-            if not len(query):
-                continue
-            windows = found if row is None else found.take(sorted_unique(row))
-            first_query = partial(expansion.first_query, windows.family)
-            asked = Asked(self.plan, keys, first_query, windows.key, windows.start, windows.end, by_position)
-            values = pieces.answers(group, windows, asked)
-            mine, heads = found, (change, revision)
-            if row is not None:
-                values = tuple(a.take(np.searchsorted(sorted_unique(row), row)) for a in values)
-                mine, heads = found.take(row), (change[row], revision[row])
-            times = (pieces.time[mine.low], pieces.time[mine.high - 1]) if by_position else None
-            bounds = mine.start, mine.end
-            blocks.append(Block(keys.decode(mine.key), query, *bounds, *heads, values, times, mine.repeats))
-        return blocks
-
-    def _retractions(self, number: int, gone: Ledger, keys: KeyTable) -> list[Block]:
-        blocks = []
-        for g in range(len(self.plan.groups)):
-            row, query = self._asked(number, g, gone.family)
-            if len(row):
-                marks = np.full(len(row), RETRACT), gone.revision[row] + 1
-                by_position = self.discretisers[number].by_position
-                nowhere = np.full(len(row), np.iinfo(np.int64).max) if by_position else None
-                blocks.append(
-                    Block(
-                        keys.decode(gone.key[row]),
-                        query,
-                        gone.start[row],
-                        gone.end[row],
-                        *marks,
-                        (),
-                        None if nowhere is None else (nowhere, nowhere),
-                    )
-                )
-        return blocks
-
-    def _asked(self, number: int, group: int, family: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The windows that a group's queries ask for, once for each query."""
-        row, query = self.queries[number][group].apply(family)
-        return (np.arange(len(family)) if row is None else row), query
+def _entries(windows: WindowRanges, cuts: SharedCuts) -> ReportedWindows:
+    """Windows as entries of the table of reported ones: correctable until the horizon has passed what decided them."""
+    content = cuts.content(windows.low, windows.high)
+    return ReportedWindows.new(windows.family, windows.key, windows.start, windows.end, windows.decided, content)
 
 
 def _removal(monoid: Monoid) -> str:
-    return how_rows_leave(AggregateTraits.of(monoid.aggregate), exact=monoid.exact).choice
+    how: str = how_rows_leave(AggregateTraits.of(monoid.aggregate), exact=monoid.exact).choice
+    return how
 
 
 def _copy(column: Column) -> Column:
     return replace(column, values=column.values.copy(), valid=None if column.valid is None else column.valid.copy())
 
 
-def _aged(rows: Tuples) -> Tuples:
-    return replace(rows, fresh=np.zeros(len(rows), bool))
-
-
-def _of_row(of_key: np.ndarray, view: OrderedRows, place: np.ndarray) -> np.ndarray:
-    """What is known of the key of the row at each place."""
-    return of_key[view.segment[place]] if len(view.keys) > 1 else np.broadcast_to(of_key[:1], place.shape)
-
-
 def _slice_ends(view: OrderedRows, first: np.ndarray, begins: np.ndarray) -> np.ndarray:
     """Slices end where the next one starts, or where rows are needed as such."""
-    return np.minimum(np.append(begins[1:], len(view.rows))[: len(begins)], _of_row(first, view, begins))
+    return np.minimum(np.append(begins[1:], len(view))[: len(begins)], view.of_key(first, begins))
+
+
+def _shifting(
+    view: OrderedRows, cuts: SharedCuts, first: np.ndarray, oldest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The cuts of some window whose rows may still shift, and which of the cuts they are."""
+    low, high = cuts.bounds[:-1], cuts.bounds[1:]
+    if not len(low) or (len(first) == 1 and high[-1] <= first[0]):
+        return NO_ROWS, NO_ROWS, NO_ROWS
+    shifting = cuts.covered & (high > view.of_key(first, low)) & (low >= view.of_key(oldest, low))
+    shifting &= high <= view.of_key(view.ends, low)
+    number = np.flatnonzero(shifting)
+    return low[number], high[number], number
 
 
 def _moved(view: OrderedRows, first: np.ndarray, begins: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -465,12 +445,8 @@ def _moved(view: OrderedRows, first: np.ndarray, begins: np.ndarray, place: np.n
     return np.where(place < first[segment], as_slice, as_row)
 
 
-def _of_track(group: Group, window: int, mine: set[int]) -> np.ndarray:
-    return np.array([q for q in group.context.get(window, NO_ROWS).tolist() if q in mine], np.int64)
-
-
 def _grown(array: np.ndarray, size: int, filler: int) -> np.ndarray:
-    """A copy with room for more keys."""
+    """A copy with room for all keys."""
     out = np.full(max(size, len(array)), filler, np.int64)
     out[: len(array)] = array
     return out

@@ -1,7 +1,8 @@
-"""Track states: what a track knows, as data, and which discretisers serve its queries. Held by the tracks."""
+"""Context-aware state: what is kept for queries on ordered rows, as data."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,105 +10,184 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Parts
-from slicewise.amounts import ROWS
 from slicewise.columns import Column
-from slicewise.plan.plan import Plan, needs_rows
+from slicewise.plan.plan import Plan
+from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.input import conform
 from slicewise.slicing.rows.cut_updates import CachedCuts
-from slicewise.slicing.rows.discretisers import NO_ROWS, ConditionWindows, CountWindows, Discretiser
-from slicewise.slicing.rows.ledgers import Ledger
-from slicewise.slicing.rows.measure_windows import MultiMeasureWindows, UnitWindows
+from slicewise.slicing.rows.discretisers import ConditionWindows, Remembered
 from slicewise.slicing.rows.monotonic import fits_column
-from slicewise.slicing.rows.shared_cuts import LAST, OWN_COLUMNS, SLOT, WEIGHT
-from slicewise.slicing.rows.user_windows import make_user_windows
+from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL
+from slicewise.slicing.rows.registry import discretisers_for
+from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
-from slicewise.windows import Sliding, Window
 
-__all__ = ["ContextAwareState", "carried_track", "discretisers_for", "monoids_of", "new_tracks", "no_slices"]
+__all__ = ["ContextAwareState", "carried_queries", "monoids_of", "new_context_aware"]
 
 
 @dataclass(frozen=True, eq=False)
 class ContextAwareState:
-    """All that a track knows, as data.
+    """What is kept for context-aware queries that began to count rows at the same moment, as data.
 
-    ``queries`` are the names of those it serves, ``since`` is the event time from which on it counts rows. Ledgers and
-    what user code remembers stand under the name of their discretiser, whose ``windows`` they number.
-    ``base`` and ``last_seen`` have an entry for every key: the position of the key's first row that is still here, and
-    the latest event time of any of its rows. The time slices were ``given`` all rows that the watermark has passed and
-    so many of those that came first. ``cuts`` are what was folded of rows whose order may still change; it is
-    not saved, because it can be folded again.
+    Attributes
+    ----------
+    rows
+        The rows whose order may still change, and those that windows need as such.
+    slices
+        Earlier rows, folded; the parts are those of ``aggregates``.
+    base, last_seen
+        For every key: the position of its first row that is still here, and the latest event time of any of its rows.
+    queries
+        The names of the queries.
+    since
+        The event time from which on rows are counted.
+    arrived
+        How many rows have arrived so far.
+    aggregates
+        What the parts of slices are partials of.
+    windows
+        For each discretiser, by name, the windows that it numbers.
+    reported, memory
+        For each discretiser, by name, what it has reported and what user code remembers.
+    cuts
+        What was folded of rows whose order may still change. Not saved, because it can be folded again.
+    handed_over
+        Rows up to the watermark, and so many of the first arrivals, are in the time slices already.
     """
 
     rows: Tuples
-    slices: Mapping[str, Parts]
+    slices: Slices
     base: np.ndarray
     last_seen: np.ndarray
     queries: tuple[str, ...]
     since: int = -INFINITY
     arrived: int = 0
+    aggregates: tuple[str, ...] = ()
     windows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    ledgers: Mapping[str, Ledger] = field(default_factory=dict)
+    reported: Mapping[str, ReportedWindows] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
     cuts: CachedCuts = field(default_factory=CachedCuts.none)
-    given: int = 0
-
-    @property
-    def slice_count(self) -> int:
-        """How many of the rows are slices of several."""
-        return int((self.rows.columns[SLOT].values >= 0).sum())
-
-    @property
-    def is_row(self) -> np.ndarray:
-        """Which of the rows are single ones."""
-        return self.rows.columns[SLOT].values < 0
+    handed_over: int = 0
 
     @classmethod
     def empty(cls, plan: Plan, queries: tuple[str, ...], since: int = -INFINITY) -> ContextAwareState:
         """No rows at all."""
-        said = {q.name: q for q in plan.workload.queries}
-        discretisers = discretisers_for(list(dict.fromkeys(said[name].window for name in queries)))
+        by_name = {q.name: q for q in plan.workload.queries}
+        discretisers = discretisers_for(list(dict.fromkeys(by_name[name].window for name in queries)))
         conditions = {d.column: pa.bool_() for d in discretisers if isinstance(d, ConditionWindows)}
         fits = {fits_column(d.measures): pa.bool_() for d in discretisers if d.measures}
-        types = {**plan.column_types, **conditions, **fits, **dict.fromkeys(OWN_COLUMNS, pa.int64())}
-        parts = no_slices(plan, queries)
-        windows = {d.name: tuple(map(repr, d.windows)) for d in discretisers}
-        return cls(Tuples.empty(types), parts, NO_ROWS, NO_ROWS, queries, since, windows=windows)
+        rows = Tuples.empty({**plan.column_types, **conditions, **fits, ARRIVAL: pa.int64()})
+        monoids = [plan.monoids[i] for i in monoids_of(plan, queries)]
+        marks = dict.fromkeys((ARRIVAL, LAST_ARRIVAL, *conditions), NO_ROWS)
+        return cls(
+            rows,
+            replace(Slices.empty(monoids), marks=marks),
+            NO_ROWS,
+            NO_ROWS,
+            queries,
+            since,
+            aggregates=tuple(repr(m.aggregate) for m in monoids),
+            windows={d.name: tuple(map(repr, d.windows)) for d in discretisers},
+        )
+
+    def of_keys(self, low: int, high: int) -> ContextAwareState:
+        """What is kept of the keys from number ``low`` to before ``high``; only of a state whose memory is saved."""
+        rows, slices = (_key_range(part.key, low, high) for part in (self.rows, self.slices))
+        return replace(
+            self,
+            rows=self.rows.take(rows),
+            slices=self.slices.take(slices),
+            base=self.base[low:high],
+            last_seen=self.last_seen[low:high],
+            reported={
+                name: table.take(np.flatnonzero((table.key >= low) & (table.key < high)))
+                for name, table in self.reported.items()
+            },
+            memory={name: memory.of_keys(low, high) for name, memory in self.memory.items()},
+        )
+
+    def joined(self, others: Sequence[ContextAwareState]) -> ContextAwareState:
+        """This state with what is kept of other keys, all of them later; memory is saved."""
+        parts = [self, *others]
+        return replace(
+            self,
+            rows=Tuples.concat([part.rows for part in parts]),
+            slices=Slices.concat([part.slices for part in parts]),
+            base=np.concatenate([part.base for part in parts]),
+            last_seen=np.concatenate([part.last_seen for part in parts]),
+            reported={
+                name: functools.reduce(ReportedWindows.joined, (part.reported[name] for part in parts))
+                for name in self.reported
+            },
+            memory={name: Remembered.concat([part.memory[name] for part in parts]) for name in self.memory},
+        )
+
+    def to_data(self) -> dict[str, Any]:
+        """The state as plain data; memory must be saved already."""
+        return {
+            "rows": self.rows.to_data(),
+            "slices": self.slices.to_data(),
+            **{name: getattr(self, name) for name in _PLAIN},
+            "windows": dict(self.windows),
+            "reported": {name: table.to_data() for name, table in self.reported.items()},
+            "memory": {name: memory.to_data() for name, memory in self.memory.items()},
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ContextAwareState:
+        """The state from what :meth:`to_data` gave. All its rows are in the time slices too."""
+        return cls(
+            rows=Tuples.from_data(data["rows"]),
+            slices=Slices.from_data(data["slices"]),
+            **{name: data[name] for name in _PLAIN},
+            windows={name: tuple(windows) for name, windows in data["windows"].items()},
+            reported={name: ReportedWindows.from_data(table) for name, table in data["reported"].items()},
+            memory={name: Remembered.from_data(memory) for name, memory in data["memory"].items()},
+            handed_over=data["arrived"],
+        )
 
 
-def new_tracks(plan: Plan) -> tuple[ContextAwareState, ...]:
-    """The states of the tracks of a plan that has seen nothing: one, if rows must be counted at all."""
+#: What is plain data as it is.
+_PLAIN = ("base", "last_seen", "queries", "since", "arrived", "aggregates")
+
+
+def _key_range(key: np.ndarray, low: int, high: int) -> slice:
+    return slice(*np.searchsorted(key, [low, high]).tolist())
+
+
+def new_context_aware(plan: Plan) -> tuple[ContextAwareState, ...]:
+    """The states of the context-aware queries of a plan that has seen nothing: one, if there are any."""
     if not plan.context:
         return ()
-    asked = tuple(q.name for q in plan.workload.queries if needs_rows(q.window))
-    return (ContextAwareState.empty(plan, asked),)
+    return (ContextAwareState.empty(plan, tuple(q.name for q in plan.workload.queries if q.window.needs_rows)),)
 
 
-def carried_track(state: ContextAwareState, plan: Plan) -> ContextAwareState | None:
-    """The state of a track for a plan with other queries; None if it serves none of them."""
-    said = {q.name: q for q in plan.workload.queries}
-    names = tuple(name for name in state.queries if name in said)
+def carried_queries(state: ContextAwareState, plan: Plan) -> ContextAwareState | None:
+    """The state for a plan with other queries; None if none of its queries are left."""
+    names = tuple(name for name in state.queries if any(q.name == name for q in plan.workload.queries))
     if not names:
         return None
-    now = {d.name: d for d in discretisers_for(list(dict.fromkeys(said[name].window for name in names)))}
-    ledgers = {}
-    for name, ledger in state.ledgers.items():
-        if name in now:
-            places = {repr(w): i for i, w in enumerate(now[name].windows)}
-            ledgers[name] = ledger.renumbered(np.array([places.get(w, -1) for w in state.windows[name]], np.int64))
-    wanted = ContextAwareState.empty(plan, names).rows.columns
+    wanted = ContextAwareState.empty(plan, names)
+    reported = {}
+    for name, table in state.reported.items():
+        if name in wanted.windows:
+            places = {window: i for i, window in enumerate(wanted.windows[name])}
+            reported[name] = table.renumbered(np.array([places.get(w, -1) for w in state.windows[name]], np.int64))
     nothing = Column.of([None] * len(state.rows))
-    columns = {n: state.rows.columns.get(n, conform(nothing, c.type, n)) for n, c in wanted.items()}
+    columns = {n: state.rows.columns.get(n, conform(nothing, c.type, n)) for n, c in wanted.rows.columns.items()}
+    parts = tuple(state.slices.parts[state.aggregates.index(name)] for name in wanted.aggregates)
     return replace(
         state,
         rows=replace(state.rows, columns=columns),
+        slices=replace(state.slices, parts=parts),
         queries=names,
-        slices={name: state.slices[name] for name in no_slices(plan, names)},
+        aggregates=wanted.aggregates,
+        windows=wanted.windows,
+        reported=reported,
+        memory={name: memory for name, memory in state.memory.items() if name in wanted.windows},
         cuts=CachedCuts.none(),
-        windows={name: tuple(map(repr, d.windows)) for name, d in now.items()},
-        ledgers=ledgers,
-        memory={name: memory for name, memory in state.memory.items() if name in now},
     )
 
 
@@ -116,36 +196,3 @@ def monoids_of(plan: Plan, queries: Sequence[str]) -> list[int]:
     asked = set(queries)
     computed = {a for q in plan.workload.queries if q.name in asked for a in q.aggregates.values()}
     return [i for i, a in enumerate(plan.aggregates) if a in computed]
-
-
-def no_slices(plan: Plan, queries: Sequence[str]) -> dict[str, Parts]:
-    parts = {repr(plan.monoids[i].aggregate): plan.monoids[i].identities(0) for i in monoids_of(plan, queries)}
-    return parts | {LAST: (NO_ROWS,), WEIGHT: (NO_ROWS,)}
-
-
-def discretisers_for(windows: Sequence[Window]) -> list[Discretiser]:
-    """One discretiser for all windows that can be found together, in a fixed order."""
-    together: dict[tuple, list[Window]] = {}
-    for window in windows:
-        together.setdefault(_kind(window), []).append(window)
-    return [_make(kind[0], found) for kind, found in together.items()]
-
-
-def _kind(window: Window) -> tuple:
-    if isinstance(window, Sliding):
-        length, every = window.length.measure, window.every.measure
-        if length == every:
-            return ("counts",) if length == ROWS else ("units", length.column)
-        return ("looking back", window)
-    return (window.kind, window)
-
-
-def _make(kind: str, windows: list) -> Discretiser:
-    if kind == "counts":
-        return CountWindows(windows)
-    if kind == "units":
-        return UnitWindows(windows)
-    (window,) = windows
-    if kind == "looking back":
-        return MultiMeasureWindows(window)
-    return ConditionWindows(window) if kind in ("punctuated", "frames") else make_user_windows(window)

@@ -1,4 +1,4 @@
-"""Removal: how cuts that were folded before get their new partials when rows shift between them (Figure 6).
+"""Cut updates: how cuts that were folded before get their new partials when rows shift between them (Figure 6).
 
 A row out of order moves every later one by a position: at each bound of a count window one row leaves the cut before it
 and enters the one behind. Rows keep their order among each other, so a cut mostly holds the rows it held before::
@@ -26,12 +26,12 @@ __all__ = ["INVERT", "RECOMPUTE", "SPARE", "CachedCuts", "CutUpdate", "divided"]
 #: extreme; it is computed again from all rows.
 INVERT, SPARE, RECOMPUTE = "invert", "spare", "recompute"
 
-Fold = Callable[[Monoid, np.ndarray, np.ndarray], Parts]
+Fold = Callable[[int, np.ndarray, np.ndarray], Parts]
 
 
 @dataclass(frozen=True, eq=False)
 class CachedCuts:
-    """Cuts whose rows may still shift: ranges of places among the rows of a track, and their partials by aggregate.
+    """Cuts whose rows may still shift: ranges of places among ordered rows, and their partials by number of aggregate.
 
     ``inner`` says which of them begin inside of a longer one that was divided because of its size alone.
     """
@@ -39,7 +39,7 @@ class CachedCuts:
     low: np.ndarray
     high: np.ndarray
     inner: np.ndarray
-    parts: Mapping[str, Parts]
+    parts: Mapping[int, Parts]
 
     @classmethod
     def none(cls) -> CachedCuts:
@@ -145,21 +145,20 @@ class CutUpdate:
         parent[moved >= np.maximum(size, 2)] = -1
         return parent
 
-    def parts(self, monoid: Monoid, how: str, fold: Fold, fold_ranges: Fold) -> Parts:
+    def parts(self, number: int, monoid: Monoid, how: str, fold: Fold, fold_ranges: Fold) -> Parts:
         """The partials of all cuts; cuts outside of every window have none.
 
         ``fold`` folds rows at places, given with where each group of them starts; ``fold_ranges`` ranges of rows.
         """
         out = monoid.identities(len(self.low))
         inherited = np.flatnonzero(self.parent >= 0)
-        name = repr(monoid.aggregate)
         if len(inherited):
-            out = put_parts(out, inherited, take_parts(self.known.parts[name], self.parent[inherited]))
+            out = put_parts(out, inherited, take_parts(self.known.parts[number], self.parent[inherited]))
         again = np.zeros(len(self.low), bool)
         if how == RECOMPUTE:
             again[self.entering.cut] = again[self.leaving.cut] = True
         elif len(self.leaving.cut):
-            gone = fold(monoid, self.leaving.rows, self.leaving.starts)
+            gone = fold(number, self.leaving.rows, self.leaving.starts)
             held = take_parts(out, self.leaving.cut)
             if how == INVERT:
                 out = put_parts(out, self.leaving.cut, monoid.invert(held, gone))
@@ -168,7 +167,7 @@ class CutUpdate:
                 again[self.leaving.cut[monoid.failed(gone)]] = True
         came = self.entering.without(again)
         if len(came.cut):
-            new = fold(monoid, came.rows, came.starts)
+            new = fold(number, came.rows, came.starts)
             had = self.parent[came.cut] >= 0
             if had.any():
                 both = monoid.combine(take_parts(out, came.cut[had]), take_parts(new, had))
@@ -177,7 +176,7 @@ class CutUpdate:
         again[monoid.failed(out)] = True  # without the rows that have left, it may be possible
         for redone in (np.flatnonzero(again), self.tail + np.flatnonzero(self.covered[self.tail :])):
             if len(redone):
-                out = put_parts(out, redone, fold_ranges(monoid, self.low[redone], self.high[redone]))
+                out = put_parts(out, redone, fold_ranges(number, self.low[redone], self.high[redone]))
         return out
 
 

@@ -1,4 +1,4 @@
-"""Discretisers: where context-aware windows lie among the rows of a track. Cutty's word for turning rows into windows.
+"""Discretisers: where context-aware windows lie among ordered rows. Cutty's word for turning rows into windows.
 
 The rows of each key are in event-time order and have positions 0, 1, 2, ... over the whole life of the stream; every
 window is a range of neighbouring rows. A discretiser is asked once per watermark step, with the rows whose order may
@@ -8,7 +8,7 @@ still change and those that undecided windows need, and answers for all keys at 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ import pyarrow as pa
 from slicewise.amounts import Amount
 from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges, segment_lengths, segment_starts
-from slicewise.results import OPEN_END, Repeats
+from slicewise.results import OPEN_END
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.steps import Step
+from slicewise.slicing.window_ranges import WindowRanges
 from slicewise.times import INFINITY
 from slicewise.windows import Frames, Punctuated, Sliding, Window
 
@@ -29,38 +31,46 @@ __all__ = [
     "Discretiser",
     "Remembered",
     "Retained",
-    "Step",
-    "WindowRanges",
     "ordinals",
 ]
 
 
-NO_ROWS = np.empty(0, np.int64)
-
-#: What a discretiser remembers: arrays with an entry for every key, and what some keys need, by their number.
-Remembered = tuple[tuple[np.ndarray, ...], dict[int, Any]]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One move of the watermark.
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """What a discretiser remembers, as plain data.
 
     Attributes
     ----------
-    before
-        The horizon before it: windows decided by earlier rows were final already.
-    watermark
-        The new watermark: windows due by then are reported.
-    horizon
-        The new horizon: the order of earlier rows is final from now on.
-    passed
-        The watermark before it.
+    arrays
+        With an entry for every key.
+    by_key
+        What some keys need beside it, by their number.
     """
 
-    before: int
-    watermark: int
-    horizon: int
-    passed: int
+    arrays: tuple[np.ndarray, ...] = ()
+    by_key: Mapping[int, Any] = field(default_factory=dict)
+
+    def of_keys(self, low: int, high: int) -> Remembered:
+        """What is remembered of the keys from number ``low`` to before ``high``."""
+        return Remembered(
+            tuple(array[low:high] for array in self.arrays), {k: v for k, v in self.by_key.items() if low <= k < high}
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence[Remembered]) -> Remembered:
+        """What is remembered of several ranges of keys, in order."""
+        arrays = tuple(np.concatenate(arrays) for arrays in zip(*(part.arrays for part in parts), strict=True))
+        return cls(arrays, {key: value for part in parts for key, value in part.by_key.items()})
+
+    def to_data(self) -> tuple[tuple[np.ndarray, ...], dict[int, Any]]:
+        """The memory as plain data."""
+        return self.arrays, dict(self.by_key)
+
+    @classmethod
+    def from_data(cls, data: Sequence[Any]) -> Remembered:
+        """The memory from what :meth:`to_data` gave."""
+        arrays, by_key = data
+        return cls(tuple(arrays), by_key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,54 +87,6 @@ class Retained:
 
     rows: np.ndarray
     begins: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class WindowRanges:
-    """Windows that are due, over the rows of a view.
-
-    Attributes
-    ----------
-    family
-        The number of the window among the discretiser's.
-    low, high
-        The range of rows; positions in the view, or in ``rows`` where only some rows count.
-    start, end
-        The bounds that are reported.
-    decided
-        The event time of the row that decided the window: once the horizon has passed it, the window is final.
-    rows
-        The rows that count, if not all do.
-    repeats
-        At how many ticks each is due, if at more than its own ``end``. Only windows that were never reported and that
-        nothing can change any more are due at several.
-    """
-
-    family: np.ndarray
-    key: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    decided: np.ndarray
-    rows: np.ndarray | None = None
-    repeats: Repeats | None = None
-
-    def __len__(self) -> int:
-        return len(self.family)
-
-    def take(self, index: np.ndarray) -> WindowRanges:
-        """The windows at ``index``."""
-        names = ("family", "key", "low", "high", "start", "end", "decided")
-        repeats = None if self.repeats is None else self.repeats.take(index)
-        return WindowRanges(*[getattr(self, n)[index] for n in names], self.rows, repeats)  # type: ignore[call-arg]
-
-    def divided(self) -> tuple[WindowRanges, WindowRanges]:
-        """The windows that are due at many ticks, and the others."""
-        if self.repeats is None:
-            return self.take(NO_ROWS), self
-        several = self.repeats.count > 1
-        return self.take(np.flatnonzero(several)), replace(self.take(np.flatnonzero(~several)), repeats=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +126,7 @@ class Discretiser:
 
     @property
     def name(self) -> str:
-        """Tells the discretiser from others of its track, also after some of its windows have gone."""
+        """Identifies the discretiser among others of the same state, also after some of its windows have gone."""
         return repr(self.windows[0])
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
@@ -181,11 +143,11 @@ class Discretiser:
 
     def save(self, memory: Any) -> Remembered:
         """What is remembered, as plain data."""
-        return memory, {}
+        return Remembered(memory)
 
     def load(self, data: Remembered) -> Any:
         """What :meth:`save` gave, back again."""
-        return data[0]
+        return data.arrays
 
 
 class CountWindows(Discretiser):
@@ -209,12 +171,12 @@ class CountWindows(Discretiser):
             self._first_ending_at(undecided), (passed - self.n - self.offset) // self.m
         )
         end = start + self.n[family, 0]
-        low, last = view.place_of(segment, start), view.place_of(segment, end - 1)
-        found = WindowRanges(family, view.keys[segment], low, last + 1, start, end, view.time[last])
+        low, high = view.place_of(segment, start), view.place_of(segment, end)
+        windows = WindowRanges(family, view.keys[segment], low, high, start, end, view.last_time(high - 1))
         settled = view.first_at(step.horizon)
         reached = view.position_at(settled)
         _, segment, start = self._starts(self._first_ending_at(reached), (reached - 1 - self.offset) // self.m)
-        return found, Retained(settled, view.place_of(segment, start))
+        return windows, Retained(settled, view.place_of(segment, start))
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         # A window that is full waits for a row behind its last one.
@@ -250,11 +212,11 @@ class ConditionWindows(Discretiser):
         self.min_rows = window.min_rows if isinstance(window, Frames) else 1
 
     def mark(self, columns: Mapping[str, Column], rows: int) -> Column:
-        """Which rows meet the condition, as a column beside the user's; told once, when rows come."""
+        """Which rows meet the condition, as a column beside the user's; computed once, when rows come."""
         return Column(self.window.rule.mask(columns, rows, query=repr(self.window)).astype(np.int64), pa.bool_())
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
-        meets = view.rows.columns[self.column].values.astype(bool)
+        meets = view.marks(self.column).astype(bool)
         head = np.zeros(len(meets), bool)
         head[view.starts] = True
         if self.frames:
@@ -273,7 +235,7 @@ class ConditionWindows(Discretiser):
         due = counted & (decided >= step.before) & (decided <= step.watermark)
         found = WindowRanges(
             np.zeros(len(low), np.int64),
-            view.rows.key[low],
+            view.key[low],
             low,
             high,
             view.time[low],

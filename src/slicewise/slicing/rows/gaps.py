@@ -6,7 +6,7 @@ ten years ahead, would make 315 million of them due. Such a row is refused befor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,16 +15,18 @@ from slicewise.bad_rows import GAP
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import order_by
+from slicewise.results import RowLabel
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch
 from slicewise.slicing.rows import slides
 from slicewise.slicing.rows.context_aware import ContextAwareQueries
-from slicewise.slicing.rows.discretisers import NO_ROWS, Discretiser
+from slicewise.slicing.rows.discretisers import Discretiser
 from slicewise.slicing.rows.monotonic import fits_column
+from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
-__all__ = ["Gap", "TickGaps"]
+__all__ = ["Gap", "GapError", "TickGaps"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,25 @@ class Gap:
     window: str
 
 
+class GapError(RefusedRowsError):
+    """Rows after too large a gap; the first of them is named by its label."""
+
+    def __init__(self, gap: Gap, rows: Sequence[int], label: RowLabel) -> None:
+        self.gap, self.label = gap, label
+        super().__init__(
+            f"{label}: {gap.ticks} ticks of {gap.window} would be due because of it, since the record of time "
+            f"{label.shown(gap.since)}, and no record may bring more than {slides.MOST_TICKS}; "
+            f"{label.left_out(len(rows) - 1)}. Leave such records out, take a longer `every`, or have them judged by "
+            "the clock, with `ahead`",
+            rows,
+            reason=GAP,
+        )
+
+    def named(self, label: RowLabel) -> GapError:
+        """The same error, of a row that goes by another label."""
+        return GapError(self.gap, self.rows, label)
+
+
 class TickGaps:
     """Judges the rows of one engine before they are let in.
 
@@ -47,7 +68,12 @@ class TickGaps:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._known = [_KnownRows(track, d) for track in engine.tracks for d in track.discretisers if _ticks_by_time(d)]
+        self._known = [
+            _KnownRows(queries, d)
+            for queries in engine.context_aware
+            for d in queries.discretisers
+            if _ticks_by_time(d)
+        ]
 
     def judge(
         self, batch: Batch, key: np.ndarray, columns: Mapping[str, Column], workload: Workload
@@ -63,16 +89,7 @@ class TickGaps:
         if not found:
             return None
         rows = sorted(found)
-        gap = found[rows[0]]
-        label = batch.label(gap.row, workload)
-        return RefusedRowsError(
-            f"{label}: {gap.ticks} ticks of {gap.window} would be due because of it, since the record of time "
-            f"{label.shown(gap.since)}, and no record may bring more than {slides.MOST_TICKS}; "
-            f"{label.left_out(len(rows) - 1)}. Leave such records out, take a longer `every`, or have them judged by "
-            "the clock, with `ahead`",
-            rows,
-            reason=GAP,
-        )
+        return GapError(found[rows[0]], rows, batch.label(rows[0], workload))
 
 
 def _ticks_by_time(discretiser: Discretiser) -> bool:
@@ -82,9 +99,9 @@ def _ticks_by_time(discretiser: Discretiser) -> bool:
 class _KnownRows:
     """The rows that count in the windows of one discretiser that ticks by event time."""
 
-    def __init__(self, track: ContextAwareQueries, discretiser: Discretiser) -> None:
+    def __init__(self, queries: ContextAwareQueries, discretiser: Discretiser) -> None:
         assert discretiser.slide is not None
-        self.track, self.discretiser = track, discretiser
+        self.queries, self.discretiser = queries, discretiser
         self.every = int(discretiser.slide.size)
         self._reach = slides.MOST_TICKS * self.every
         #: The latest event time of each key; most batches need no closer look than at this.
@@ -93,7 +110,7 @@ class _KnownRows:
 
     def gaps(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> list[Gap]:
         """The rows of a batch that come after too large a gap."""
-        counted = times >= max(horizon, self.track.state.since)
+        counted = times >= max(horizon, self.queries.state.since)
         for name in self.discretiser.measures:
             counted &= columns[name].mask
         places = np.flatnonzero(counted)
@@ -123,7 +140,7 @@ class _KnownRows:
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Key and event time of the rows that count."""
         keys, times = [NO_ROWS], [NO_ROWS]
-        for rows in (self.track.state.rows, *self.track.pending):
+        for rows in (self.queries.state.rows, *self.queries.pending):
             fits = np.ones(len(rows), bool)
             if self.discretiser.measures:
                 fits = rows.columns[fits_column(self.discretiser.measures)].values > 0

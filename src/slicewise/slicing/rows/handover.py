@@ -1,61 +1,88 @@
-"""Passing: rows of a track on their way into the time slices.
+"""Handover: rows on their way from the ordered rows into the time slices.
 
-Where a workload has both kinds of queries, a new row waits in the track until the watermark passes it. Then it is in
-order, and what is folded for the windows of the track serves the time slices as well.
+Where a workload has both kinds of queries, a new row waits among the ordered rows until the watermark passes it. Then
+it is in order, and what is folded for the windows on ordered rows serves the time slices as well::
+
+    event time      1  2  3  |  4  5  6      the watermark moves behind 3: the rows before it go into time slices,
+    ordered rows    a  b  c  |  d  e  f      cut at the edges of both; d, e and f wait
+    time slices    [a  b][c]
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from slicewise.columns import Column
 from slicewise.kernels import expand_ranges, segment_starts
-from slicewise.plan.plan import Plan
-from slicewise.slicing.rows.ordered_rows import OrderedRows
-from slicewise.slicing.rows.shared_cuts import ARRIVAL, SharedCuts
-from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.rows.ordered_rows import ARRIVAL, OrderedRows
+from slicewise.slicing.rows.shared_cuts import Ranges, SharedCuts
+from slicewise.slicing.steps import Step
+from slicewise.slicing.time.slice_manager import SliceManager
 from slicewise.slicing.time.slicer import starts_among
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 
-__all__ = ["Handover", "waiting"]
+__all__ = ["Handover"]
 
 
-def waiting(rows: Tuples, watermark: int, given: int) -> np.ndarray:
-    """Where the rows stand that are in no time slice yet: not passed by the watermark, and not ``given`` otherwise."""
-    return np.flatnonzero((rows.time >= watermark) & (rows.columns[ARRIVAL].values >= given))
-
-
-@dataclass(frozen=True, eq=False)
 class Handover:
-    """Ranges of rows of a view, each of one key and inside one cell of the time slices."""
+    """Hands the rows of one set of context-aware queries over to the time slices.
 
-    low: np.ndarray
-    high: np.ndarray
+    The first rows to arrive, so many as ``handed_over`` says, are in the time slices already: they were there when the
+    state was saved.
+    """
 
-    @classmethod
-    def of(cls, view: OrderedRows, before: int, watermark: int, given: int, edges: Edges) -> Handover:
-        """The rows that the watermark passes on its way from one event time to another."""
-        places, _ = expand_ranges(view.first_at(before), view.first_at(watermark))
-        places = places[view.rows.columns[ARRIVAL].values[places] >= given] if given else places
+    def __init__(self, time: SliceManager) -> None:
+        self.time = time
+
+    def insert(
+        self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], watermark: int, since: int
+    ) -> None:
+        """Cut those of some new rows that will not wait: the watermark has passed them, or nobody counts them."""
+        old = np.flatnonzero(times < max(watermark, since))
+        if len(old) == len(times):
+            self.time.insert(key, times, columns)
+        elif len(old):
+            self.time.insert(key[old], times[old], {name: c.take(old) for name, c in columns.items()})
+
+    def waiting(self, rows: Tuples, watermark: int, handed_over: int) -> Tuples:
+        """Those of some ordered rows that are in no time slice yet."""
+        arrival = rows.columns[ARRIVAL].values
+        return rows.take(np.flatnonzero((rows.time >= watermark) & (arrival >= handed_over)))
+
+    def take_back(self, rows: Tuples, watermark: int, handed_over: int) -> None:
+        """Cut rows that leave the ordered rows before the watermark has passed them."""
+        waiting = self.waiting(rows, watermark, handed_over)
+        if len(waiting):
+            self.time.insert_slices(self.time.cut(waiting))
+
+    def ranges(self, view: OrderedRows, step: Step, handed_over: int) -> Ranges:
+        """The rows that the watermark passes in a step, as ranges of one key inside one cell of the time slices."""
+        edges = self.time.edges
+        places, _ = expand_ranges(view.first_at(step.passed), view.first_at(step.watermark))
+        if handed_over:
+            places = places[view.first_arrival(places) >= handed_over]
         if not len(places):
-            return cls(places, places)
+            return Ranges(places, places)
         time = view.time[places]
-        starts = starts_among(time, edges) if len(view.keys) == 1 and not given else None
+        starts = starts_among(time, edges) if len(view.keys) == 1 and not handed_over else None
         if starts is None:
-            key, cells = view.rows.key[places], edges.cells(time)
+            key, cells = view.key[places], edges.cells(time)
             apart = (key[1:] != key[:-1]) | (cells[1:] != cells[:-1]) | (places[1:] != places[:-1] + 1)
             starts = segment_starts(apart)
-        return cls(places[starts], places[np.append(starts[1:], len(places)) - 1] + 1)
+        return Ranges(places[starts], places[np.append(starts[1:], len(places)) - 1] + 1)
 
-    def slices(self, plan: Plan, pieces: SharedCuts, shared: Collection[int]) -> Slices:
-        """The time slices of these rows. The aggregates that are ``shared`` are there already, in the cuts."""
-        rows = self.high - self.low
+    def slices(self, cuts: SharedCuts, ranges: Ranges, shared: Collection[int]) -> Slices:
+        """The time slices of ranges of rows. The aggregates that are ``shared`` are there already, in the cuts."""
+        low, high = ranges.low, ranges.high
+        rows = high - low
         parts = tuple(
-            pieces.over(i, self.low, self.high) if i in shared else pieces.fold(monoid, self.low, self.high)
-            for i, monoid in enumerate(plan.monoids)
+            cuts.over(i, low, high) if i in shared else cuts.fold(i, low, high)
+            for i in range(len(self.time.plan.monoids))
         )
-        first, last = pieces.time[self.low], pieces.time[self.high - 1]
-        return Slices(pieces.rows.key[self.low], first, last, rows, rows, np.zeros(len(rows), np.int64), parts)
+        view = cuts.view
+        return Slices(
+            view.key[low], view.time[low], view.time[high - 1], rows, rows, np.zeros(len(rows), np.int64), parts
+        )

@@ -8,7 +8,7 @@ import numpy as np
 
 from slicewise.amounts import ROWS
 from slicewise.kernels import enumerate_ranges
-from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Discretiser, Retained, Step, WindowRanges
+from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Retained
 from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.rows.slides import last_tick
@@ -20,6 +20,8 @@ from slicewise.slicing.rows.ticks import (
     tick_memory,
     ticks_of,
 )
+from slicewise.slicing.steps import Step
+from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.times import INFINITY
 from slicewise.windows import Sliding
 

@@ -155,9 +155,9 @@ class MeasuredRows:
         self.view = view
         self.rows: np.ndarray | None = None
         self.starts, self.ends = view.starts, view.ends
-        self.key, self.time = view.rows.key, view.time
+        self.key, self.time = view.key, view.time
         if measures:
-            fits = view.rows.columns[fits_column(measures)].values > 0
+            fits = view.marks(fits_column(measures)) > 0
             if not fits.all():
                 self.rows = np.flatnonzero(fits)
                 self.starts, self.ends = np.searchsorted(self.rows, (view.starts, view.ends))
@@ -165,8 +165,11 @@ class MeasuredRows:
 
     def measure(self, name: str) -> np.ndarray:
         """The values of a measure."""
+        of_slices = self.view.slices.marks.get(name)
+        if of_slices is not None:  # all rows stand in slices, which are cut at the edges of the measure
+            return of_slices if self.rows is None else of_slices[self.rows]
         values = reading(self.view.rows.columns[name])
-        return values if self.rows is None else values[self.rows]
+        return values if self.rows is None else values[self.view.row_at(self.rows)]
 
     def number_of(self, place: np.ndarray) -> np.ndarray:
         """How many rows that count come before places of the view."""

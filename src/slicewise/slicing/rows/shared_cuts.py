@@ -1,183 +1,200 @@
-"""Pieces: the rows and slices of a track as what windows are made of."""
+"""Shared cuts: ordered rows cut at the bounds of all windows; each cut is folded once and serves all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
+from slicewise.aggregates.base import Parts, put_parts, take_parts
 from slicewise.columns import Column
 from slicewise.kernels import expand_ranges
-from slicewise.plan.plan import Group, Plan
-from slicewise.slicing.answers.lowering import Asked
+from slicewise.plan.plan import Plan
 from slicewise.slicing.answers.range_stores import STORES, Store
 from slicewise.slicing.rows.cut_updates import CachedCuts, CutUpdate, divided
-from slicewise.slicing.rows.discretisers import WindowRanges
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 
-__all__ = ["ARRIVAL", "LAST", "OWN_COLUMNS", "SLOT", "WEIGHT", "Ranges", "SharedCuts"]
-
-#: Columns beside the user's. Of each row, or slice of rows: the arrival number of its first row, and where what is to
-#: be known of a slice stands (-1 for a single row).
-ARRIVAL, SLOT = "\0arrival", "\0slot"
-OWN_COLUMNS = (ARRIVAL, SLOT)
-#: What is to be known of slices, beside the partials of aggregates: the arrival number of the last row, how many rows.
-LAST, WEIGHT = "\0last", "\0weight"
+__all__ = ["Ranges", "SharedCuts"]
 
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """Ranges of rows that will be asked for, beside windows."""
+    """Ranges of places that will be asked for, beside windows."""
 
     low: np.ndarray
     high: np.ndarray
 
 
 class SharedCuts:
-    """Rows and slices of a track, cut at the bounds of some windows; each cut is folded once."""
+    """The places of ordered rows, cut at the bounds of some windows. Where windows find their partials.
+
+    Parameters
+    ----------
+    monoids
+        Which of the plan's aggregates the slices among the rows have partials of, in the order of their parts.
+    some
+        The places that count, all of them single rows; windows are then ranges of these.
+    inner
+        Where the rows stand with which cuts began that were divided by size; None if the size does not matter.
+    """
 
     def __init__(
         self,
         plan: Plan,
+        monoids: Sequence[int],
         view: OrderedRows,
-        slices: Mapping[str, Parts],
         windows: Sequence[WindowRanges | Ranges],
         *,
         some: np.ndarray | None = None,
         inner: np.ndarray | None = None,
     ) -> None:
         self.plan = plan
-        self.slices = slices
-        self.rows = view.rows if some is None else view.rows.take(some)
-        self.time = self.rows.time
-        self.slot = self.rows.columns[SLOT].values
-        # Only single rows are ever counted without others.
-        self.folded = view.folded if some is None else np.empty(0, np.int64)
-        self._before: Callable[[np.ndarray], np.ndarray] = view.before if some is None else lambda place: place
+        self.view = view
+        self._some = some
+        self._size = len(view) if some is None else len(some)
+        self._part_of = {monoid: i for i, monoid in enumerate(monoids)}
+        self._slices = view.slice_places if some is None else NO_ROWS
         self._cut(windows, inner)
         self._parts: dict[int, Parts] = {}
         self._stores: dict[int, Store] = {}
-        self._revision: CutUpdate | None = None
-        self._how: Mapping[int, str] = {}
+        self._update: CutUpdate | None = None
+        self._removal: Mapping[int, str] = {}
 
     def _cut(self, windows: Sequence[WindowRanges | Ranges], inner: np.ndarray | None) -> None:
         """Cut at the bounds of windows and, where cuts may hold so many rows only, at ``inner`` ones and others."""
-        mark = np.zeros(len(self.rows) + 1, bool)
-        for found in windows:
-            mark[found.low] = mark[found.high] = True
-        self.cuts = np.flatnonzero(mark)
-        self.inner = np.zeros(len(self.cuts), bool)
-        if inner is not None and len(self.cuts) and self.plan.max_slice is not None:
-            self.cuts = divided(self.cuts, inner, self.plan.max_slice)
-            self.inner = ~mark[self.cuts]
-        self._is_cut = mark
+        mark = np.zeros(self._size + 1, bool)
+        for ranges in windows:
+            mark[ranges.low] = mark[ranges.high] = True
+        self.bounds = np.flatnonzero(mark)
+        self.inner = np.zeros(len(self.bounds), bool)
+        if inner is not None and len(self.bounds) and self.plan.max_slice is not None:
+            self.bounds = divided(self.bounds, inner, self.plan.max_slice)
+            self.inner = ~mark[self.bounds]
+        self._is_bound = mark
         #: The number of the cut that begins at a place where one does.
-        self.number = np.empty(len(mark), np.int64)
-        self.number[self.cuts] = np.arange(len(self.cuts))
-        opened = np.zeros(len(self.cuts), np.int64)
-        for found in windows:
-            opened += np.bincount(self.number[found.low], minlength=len(opened))
-            opened -= np.bincount(self.number[found.high], minlength=len(opened))
+        self._number = np.empty(len(mark), np.int64)
+        self._number[self.bounds] = np.arange(len(self.bounds))
+        opened = np.zeros(len(self.bounds), np.int64)
+        for ranges in windows:
+            opened += np.bincount(self._number[ranges.low], minlength=len(opened))
+            opened -= np.bincount(self._number[ranges.high], minlength=len(opened))
         #: Which cuts are part of any window; the others are never asked for, and not folded.
         self.covered = np.cumsum(opened)[:-1] > 0
 
-    def revise(self, known: CachedCuts, came: np.ndarray | None, had: int, removal: Mapping[int, str]) -> None:
-        """Make the partials of cuts from those of the last step, as ``removal`` says for each aggregate."""
-        came = np.arange(len(self.rows)) if came is None else came
-        self._revision = CutUpdate(known, came, had, self.cuts, self.covered)
-        self._how = removal
+    def update(self, cached: CachedCuts, places_before: np.ndarray, size: int, removal: Mapping[int, str]) -> None:
+        """Make the partials of cuts from those of the last step, as ``removal`` tells for each aggregate.
 
-    def first_of(self, place: np.ndarray) -> np.ndarray:
-        """The arrival number of the first row at a place."""
-        return self.rows.columns[ARRIVAL].values[place]
+        ``places_before`` are the places of rows in the last step, which had ``size`` of them.
+        """
+        self._update = CutUpdate(cached, places_before, size, self.bounds, self.covered)
+        self._removal = removal
 
-    def last_of(self, place: np.ndarray) -> np.ndarray:
-        """The arrival number of the last row at a place."""
-        arrival = self.first_of(place)
-        if not len(self.folded):
-            return arrival
-        slot = self.slot[place]
-        return np.where(slot >= 0, self.slices[LAST][0][slot], arrival)
+    # What windows are made of
+
+    def query(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one of the plan's aggregates over windows."""
+        if monoid not in self._stores:
+            kind = STORES[self.plan.stores[monoid].choice]
+            self._stores[monoid] = kind(self.plan.monoids[monoid], self.parts(monoid))
+        return self._stores[monoid].query(self._number[low], self._number[high])
+
+    def times(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The event times of the first and the last row of windows."""
+        return self.view.time[self._place(low)], self.view.last_time(self._place(high - 1))
+
+    def content(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What tells whether windows still hold the same rows: arrivals of the first and last row, and how many."""
+        first, last = self._place(low), self._place(high - 1)
+        return self.view.first_arrival(first), self.view.last_arrival(last), self.count(low, high)
 
     def count(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """How many rows there are from one place to another."""
-        return self._before(high) - self._before(low)
+        """How many rows there are in ranges."""
+        return high - low if self._some is not None else self.view.before(high) - self.view.before(low)
 
-    def answers(self, group: Group, found: WindowRanges, asked: Asked) -> tuple[Column, ...]:
-        """The results of a group's aggregates over windows."""
-        first, last = self.number[found.low], self.number[found.high]
-        return tuple(asked.lower(m, self._store(m).query(first, last)) for m in group.monoids)
-
-    def _store(self, number: int) -> Store:
-        if number not in self._stores:
-            monoid, kind = self.plan.monoids[number], self.plan.stores[number].choice
-            self._stores[number] = STORES[kind](monoid, self.parts(number))
-        return self._stores[number]
-
-    def parts(self, number: int) -> Parts:
+    def parts(self, monoid: int) -> Parts:
         """The partials of all cuts, of one aggregate."""
-        if number not in self._parts:
-            self._parts[number] = self._made(number)
-        return self._parts[number]
+        if monoid not in self._parts:
+            self._parts[monoid] = self._folded(monoid)
+        return self._parts[monoid]
 
-    def _made(self, number: int) -> Parts:
-        monoid = self.plan.monoids[number]
-        if self._revision is not None:
-            return self._revision.parts(monoid, self._how[number], self._fold_rows, self.fold)
-        low, high = self.cuts[:-1], self.cuts[1:]
+    def over(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one aggregate over ranges; put together from the cuts, if there are cuts in all of them."""
+        if not (self._is_bound[low].all() and self._is_bound[high].all()):
+            return self.fold(monoid, low, high)
+        inside, begins = expand_ranges(self._number[low], self._number[high])
+        if not self.covered[inside].all():
+            return self.fold(monoid, low, high)
+        parts = take_parts(self.parts(monoid), inside)
+        return parts if len(inside) == len(low) else self.plan.monoids[monoid].fold(parts, begins)
+
+    def fold(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one aggregate over ranges, none of which begins before the one before it ends."""
+        if not len(low):
+            return self.plan.monoids[monoid].identities(0)
+        if len(low) == 1 or (low[1:] == high[:-1]).all():
+            first, last = int(low[0]), int(high[-1])
+            inside = np.searchsorted(self._slices, [first, last])
+            return self._fold(monoid, slice(first, last), low - first, self._slices[inside[0] : inside[1]] - first)
+        return self._fold_places(monoid, *expand_ranges(low, high))
+
+    # Inside
+
+    def _place(self, index: Any) -> Any:
+        return index if self._some is None else self._some[index]
+
+    def _folded(self, monoid: int) -> Parts:
+        bound = self.plan.monoids[monoid]
+        if self._update is not None:
+            return self._update.parts(monoid, bound, self._removal[monoid], self._fold_places, self.fold)
+        low, high = self.bounds[:-1], self.bounds[1:]
         if self.covered.all():
             return self.fold(monoid, low, high)
         at = np.flatnonzero(self.covered)
-        return put_parts(monoid.identities(len(low)), at, self.fold(monoid, low[at], high[at]))
+        return put_parts(bound.identities(len(low)), at, self.fold(monoid, low[at], high[at]))
 
-    def over(self, number: int, low: np.ndarray, high: np.ndarray) -> Parts:
-        """The partials of one aggregate over ranges; put together from the cuts, if there are cuts in all of them."""
-        monoid = self.plan.monoids[number]
-        if not (self._is_cut[low].all() and self._is_cut[high].all()):
-            return self.fold(monoid, low, high)
-        first, last = self.number[low], self.number[high]
-        inside, begins = expand_ranges(first, last)
-        if not self.covered[inside].all():
-            return self.fold(monoid, low, high)
-        parts = take_parts(self.parts(number), inside)
-        return parts if len(inside) == len(low) else monoid.fold(parts, begins)
+    def _fold_places(self, monoid: int, index: np.ndarray, offset: np.ndarray) -> Parts:
+        """The partials over groups of places, each from its offset on."""
+        slices = np.flatnonzero(self.view.slice_at(index) >= 0) if len(self._slices) else NO_ROWS
+        return self._fold(monoid, index, offset, slices)
 
-    def fold(self, monoid: Monoid, low: np.ndarray, high: np.ndarray) -> Parts:
-        """The partials of one aggregate over ranges, none of which begins before the one before it ends."""
-        if not len(low):
-            return monoid.identities(0)
-        if len(low) == 1 or (low[1:] == high[:-1]).all():
-            first, last = int(low[0]), int(high[-1])
-            known = np.searchsorted(self.folded, [first, last])
-            return self._fold(monoid, slice(first, last), low - first, self.folded[known[0] : known[1]] - first)
-        return self._fold_rows(monoid, *expand_ranges(low, high))
-
-    def _fold_rows(self, monoid: Monoid, index: np.ndarray, offset: np.ndarray) -> Parts:
-        """The partials over groups of rows, each from its offset on."""
-        folded = np.flatnonzero(self.slot[index] >= 0) if len(self.folded) else self.folded
-        return self._fold(monoid, index, offset, folded)
-
-    def _fold(self, monoid: Monoid, index: np.ndarray | slice, offset: np.ndarray, folded: np.ndarray) -> Parts:
-        columns = {name: self.rows.columns[name].take(index) for name in monoid.reads}
-        time = self.time[index]
-        if not len(folded):
-            return monoid.fold_rows(columns, time, offset)
-        # Slices have their partials already: they are cut out of the rows around them.
-        mark = np.zeros(len(time) + 1, bool)
-        mark[offset] = mark[folded] = mark[folded + 1] = True
+    def _fold(self, monoid: int, index: np.ndarray | slice, offset: np.ndarray, slices: np.ndarray) -> Parts:
+        """The partials over groups of places; ``slices`` are the positions in ``index`` at which slices stand."""
+        bound = self.plan.monoids[monoid]
+        place = self._place(index)
+        if not len(slices):
+            return bound.fold_rows(*self._rows(monoid, place), offset)
+        place = np.arange(place.start, place.stop) if isinstance(place, slice) else place
+        # Slices have their partials already: they are taken out from between the rows around them.
+        mark = np.zeros(len(place) + 1, bool)
+        mark[offset] = mark[slices] = mark[slices + 1] = True
         starts = np.flatnonzero(mark[:-1])
-        number = np.empty(len(time), np.int64)
+        number = np.empty(len(place), np.int64)
         number[starts] = np.arange(len(starts))
-        parts = monoid.fold_rows(columns, time, starts)
-        known = take_parts(self.slices[repr(monoid.aggregate)], self.slot[index][folded])
-        parts = put_parts(parts, number[folded], known)
+        sliced = np.zeros(len(place), bool)
+        sliced[slices] = True
+        parts = bound.identities(len(starts))
+        single = np.flatnonzero(~sliced)
+        if len(single):
+            row_starts = starts[~sliced[starts]]
+            rows = bound.fold_rows(*self._rows(monoid, place[single]), np.searchsorted(single, row_starts))
+            parts = put_parts(parts, number[row_starts], rows)
+        known = take_parts(self.view.slices.parts[self._part_of[monoid]], self.view.slice_at(place[slices]))
+        parts = put_parts(parts, number[slices], known)
         first = number[offset]
-        many = np.flatnonzero(np.diff(first, append=len(starts)) > 1)
+        several = np.flatnonzero(np.diff(first, append=len(starts)) > 1)
         out = take_parts(parts, first)
-        if not len(many):
+        if not len(several):
             return out
         # Most cuts are of one piece; only the others have anything to combine.
-        inside, begins = expand_ranges(first[many], np.append(first[1:], len(starts))[many])
-        return put_parts(out, many, monoid.fold(take_parts(parts, inside), begins))
+        inside, begins = expand_ranges(first[several], np.append(first[1:], len(starts))[several])
+        return put_parts(out, several, bound.fold(take_parts(parts, inside), begins))
+
+    def _rows(self, monoid: int, place: Any) -> tuple[dict[str, Column], np.ndarray]:
+        """The columns that an aggregate reads, and the event times, of single rows at places."""
+        row = self.view.row_at(place)
+        rows = self.view.rows
+        columns = {name: rows.columns[name].take(row) for name in self.plan.monoids[monoid].reads}
+        return columns, rows.time[row]

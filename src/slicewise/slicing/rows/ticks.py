@@ -13,9 +13,11 @@ import numpy as np
 from slicewise.amounts import ROWS, Amount
 from slicewise.kernels import enumerate_ranges
 from slicewise.results import Repeats
-from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Step, WindowRanges
+from slicewise.slicing.rows.discretisers import Arrivals
 from slicewise.slicing.rows.monotonic import MeasuredRows
 from slicewise.slicing.rows.slides import last_tick
+from slicewise.slicing.steps import Step
+from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.times import INFINITY
 
 #: As many ticks are looked up one by one: fewer than that are not worth being counted.
@@ -35,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class TickState:
-    """What must be known of rows that are gone, for every key: how many counted that are final, and the last's time."""
+    """Of rows that are gone, per key: the number of final rows that counted, and the time of the last one."""
 
     final: np.ndarray
     last: np.ndarray

@@ -19,18 +19,12 @@ from slicewise.aggregates.multi import Multi
 from slicewise.amounts import ROWS
 from slicewise.errors import UserCodeError
 from slicewise.results import OPEN_END, RowLabel
-from slicewise.slicing.rows.discretisers import NO_ROWS, Arrivals, Discretiser, Remembered, Retained, Step, WindowRanges
-from slicewise.slicing.rows.measure_windows import (
-    MeasuredRows,
-    TickState,
-    found_at,
-    is_by_position,
-    measures_of,
-    next_tick,
-    tick_memory,
-    ticks_of,
-)
+from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Remembered, Retained
+from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
 from slicewise.slicing.rows.ordered_rows import OrderedRows
+from slicewise.slicing.rows.ticks import TickState, found_at, is_by_position, next_tick, tick_memory, ticks_of
+from slicewise.slicing.steps import Step
+from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.swag.log_mta import LogMTA
 from slicewise.times import INFINITY
 from slicewise.windows import Evict, Policy, UserDefined
@@ -118,10 +112,10 @@ class UserWindows(_ByKey):
         self.window = window
 
     def save(self, memory: dict[int, _Memory]) -> Remembered:
-        return (), {key: (copy.deepcopy(vars(m.thing)), m.open_at, m.front) for key, m in memory.items()}
+        return Remembered((), {k: (copy.deepcopy(vars(m.thing)), m.open_at, m.front) for k, m in memory.items()})
 
     def load(self, data: Remembered) -> dict[int, _Memory]:
-        return {key: _Memory(self._with(attributes), *rest) for key, (attributes, *rest) in data[1].items()}
+        return {key: _Memory(self._with(attributes), *rest) for key, (attributes, *rest) in data.by_key.items()}
 
     def _with(self, attributes: dict[str, Any]) -> Any:
         thing = self.window.factory()
@@ -184,7 +178,7 @@ class UserWindows(_ByKey):
         """What user code says of some rows: begins and ends, or evictions and triggers."""
         if low == high:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        columns = {name: rows.view.rows.columns[name].take(slice(low, high)) for name in self.window.columns}
+        columns = {name: rows.view.column(name, slice(low, high)) for name in self.window.columns}
         if hasattr(thing, "on_batch"):
             arrays = {
                 n: c.values if c.valid is None else np.ma.array(c.values, mask=~c.valid) for n, c in columns.items()
@@ -252,11 +246,11 @@ class PolicyWindows(Discretiser):
         self.evict = window.evict if window.watch else lambda total, oldest: window.evict({}, {})
 
     def save(self, memory: _Fronts) -> Remembered:
-        return memory.ticks, {key: front for key, (_, front) in memory.fronts.items()}
+        return Remembered(memory.ticks, {key: front for key, (_, front) in memory.fronts.items()})
 
     def load(self, data: Remembered) -> _Fronts:
-        (final, last), fronts = data
-        return _Fronts((final, last), {key: (None, front) for key, front in fronts.items()})
+        final, last = data.arrays
+        return _Fronts((final, last), {key: (None, front) for key, front in data.by_key.items()})
 
     def find_on(self, view: OrderedRows, step: Step, memory: _Fronts | None) -> tuple[WindowRanges, Retained, _Fronts]:
         """The windows due, what is needed after the step, and what to remember as of the new horizon."""
@@ -334,7 +328,7 @@ class PolicyWindows(Discretiser):
         if not names:
             return [()] * (high - low)
         place = slice(low, high) if counted.rows is None else counted.rows[low:high]
-        lists = [counted.view.rows.columns[n].take(place).to_pylist() for n in names]
+        lists = [counted.view.column(n, place).to_pylist() for n in names]
         return lists[0] if len(lists) == 1 else zip(*lists, strict=True)
 
 
@@ -352,11 +346,6 @@ class _Fronts:
 
     ticks: tuple[np.ndarray, np.ndarray]
     fronts: dict[int, tuple[LogMTA | None, int]]
-
-
-def make_user_windows(window: UserDefined | Policy) -> Discretiser:
-    """The discretiser of a window that runs user code."""
-    return UserWindows(window) if isinstance(window, UserDefined) else PolicyWindows(window)
 
 
 def _are_two_counts(said: Any) -> bool:

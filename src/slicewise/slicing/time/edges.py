@@ -1,4 +1,4 @@
-"""Edges: where slices are cut. The stream slicer of the paper, for whole arrays of rows.
+"""Edges: where slices are cut. What the stream slicer of the paper asks, for whole arrays of rows.
 
 Edges of context-free windows are known in advance, as progressions (see :mod:`slicewise.slicing.time.periodic`). A
 *cell* is what lies between two neighbouring edges; it is named by the edge that begins it. Two rows of a key with the

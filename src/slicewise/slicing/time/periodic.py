@@ -24,15 +24,15 @@ import numpy as np
 from slicewise.kernels import sorted_unique
 from slicewise.plan.grids import Progression, points_of, progressions_of
 from slicewise.times import INFINITY
-from slicewise.windows import Between, Cumulative, Landmark, Sliding, Window
+from slicewise.windows import Shape, Window
 
 __all__ = ["ALL", "PeriodicWindows"]
 
 #: All families, where one is asked for.
 ALL = slice(None)
 
-SLIDING, CUMULATIVE, FIXED = 0, 1, 2
-
+# As integers, which arrays are compared with.
+SLIDING, CUMULATIVE, FIXED = (shape.value for shape in Shape)
 
 Families = np.ndarray | slice
 
@@ -45,14 +45,15 @@ class PeriodicWindows:
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = tuple(windows)
-        rows = [_family(w) for w in windows]
-        table = np.array(rows, np.int64).reshape(len(rows), 6)
-        self.kind, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
+        families = [w.family for w in windows]
+        assert None not in families, "windows without a family are not periodic"
+        table = np.array(families, np.int64).reshape(len(families), 6)
+        self.shape, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
         self.ratio = np.maximum(self.length // self.every, 1)
-        self.all_sliding = bool((self.kind == SLIDING).all())
+        self.all_sliding = bool((self.shape == SLIDING).all())
 
     def __len__(self) -> int:
-        return len(self.kind)
+        return len(self.every)
 
     def ends(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where window ``m`` of family ``f`` ends."""
@@ -64,7 +65,7 @@ class PeriodicWindows:
         if self.all_sliding:
             return sliding
         grown = self.origin[f] + (m - 1) // self.ratio[f] * self.length[f]
-        return np.where(self.kind[f] == SLIDING, sliding, np.where(self.kind[f] == CUMULATIVE, grown, self.origin[f]))
+        return np.where(self.shape[f] == SLIDING, sliding, np.where(self.shape[f] == CUMULATIVE, grown, self.origin[f]))
 
     def steps(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where the part of window ``m`` begins that must hold rows for the window to be reported.
@@ -74,7 +75,7 @@ class PeriodicWindows:
         starts = self.starts(f, m)
         if self.all_sliding:
             return starts
-        return np.where(self.kind[f] == FIXED, np.maximum(self.ends(f, m) - self.every[f], starts), starts)
+        return np.where(self.shape[f] == FIXED, np.maximum(self.ends(f, m) - self.every[f], starts), starts)
 
     def first(self, f: Families, t: np.ndarray) -> np.ndarray:
         """The number of the first window of family ``f`` that holds time ``t``: the first that ends after it."""
@@ -88,18 +89,19 @@ class PeriodicWindows:
         grown = ((t - self.origin[f]) // self.length[f] + 1) * self.ratio[f]
         first = self.first(f, t)
         fixed = np.where(t < self.origin[f], first - 1, self.most[f])
-        return np.where(self.kind[f] == SLIDING, sliding, np.where(self.kind[f] == CUMULATIVE, grown, fixed))
+        return np.where(self.shape[f] == SLIDING, sliding, np.where(self.shape[f] == CUMULATIVE, grown, fixed))
 
     def last_fired(self, f: Families, t: np.ndarray) -> np.ndarray:
         """The last window that a row at ``t`` causes to be reported when nothing comes after it."""
         last = self.last(f, t)
         if self.all_sliding:
             return last
-        return np.where(self.kind[f] == FIXED, np.minimum(last, self.first(f, t)), last)
+        return np.where(self.shape[f] == FIXED, np.minimum(last, self.first(f, t)), last)
 
     def ended_by(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         """The number of the last window of family ``f`` that ends at or before ``t``."""
-        return np.minimum((t - self.phase[f]) // self.every[f], self.most[f])
+        ended: np.ndarray = np.minimum((t - self.phase[f]) // self.every[f], self.most[f])
+        return ended
 
     def open_mask(self, t: np.ndarray, horizon: int) -> tuple[np.ndarray, np.ndarray]:
         """For each time: is it in any window at all, and in one that ends after ``horizon``?
@@ -134,11 +136,11 @@ class PeriodicWindows:
         """The starts at or before ``horizon`` of windows that end after it, ascending and each once.
 
         These are the only edges that slices before the horizon still need: Cutty's begins. Of a fixed family that is
-        also where its present step began, to tell whether the step brought rows.
+        also where its present step began, which shows whether the step brought rows.
         """
         f = np.arange(len(self))
         low = (horizon - self.phase) // self.every + 1
-        high = np.where(self.kind == SLIDING, (horizon - self.phase + self.length) // self.every, low)
+        high = np.where(self.shape == SLIDING, (horizon - self.phase + self.length) // self.every, low)
         high = np.where(low > self.most, low - 1, high)
         counts = np.maximum(high - low + 1, 0)
         family = np.repeat(f, counts)
@@ -155,17 +157,3 @@ class PeriodicWindows:
     def points(self) -> np.ndarray:
         """Edges that belong to no progression."""
         return np.array(points_of(self.windows), np.int64)
-
-
-def _family(window: Window) -> tuple[int, int, int, int, int, int]:
-    """kind, every, phase, length, origin, the last window's number."""
-    if isinstance(window, Sliding):
-        every, length = int(window.every.size), int(window.length.size)
-        return SLIDING, every, window.offset + length, length, window.offset, INFINITY
-    if isinstance(window, Cumulative):
-        return CUMULATIVE, int(window.every.size), window.offset, int(window.length.size), window.offset, INFINITY
-    if isinstance(window, Landmark):
-        every = int(window.every.size)
-        return FIXED, every, window.since, every, window.since, INFINITY
-    assert isinstance(window, Between)
-    return FIXED, window.end - window.start, window.start, window.end - window.start, window.start, 1

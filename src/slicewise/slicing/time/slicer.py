@@ -1,4 +1,4 @@
-"""Cutting: the stream slicer. Rows come in, slices with partials come out; no row is touched twice."""
+"""The stream slicer: rows come in, slices with partials come out; no row is touched twice."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def cut_rows(
     one_key: bool = False,
     in_order: bool = False,
 ) -> Slices:
-    """Cut rows at the edges and fold each piece into a slice; all rows are fresh.
+    """Cut rows at the edges and fold those between two of them into a slice; all rows are fresh.
 
     Partials of the monoids ``left_out`` are not computed, because they will be computed from stored tuples. ``one_key``
     and ``in_order`` say that all rows have the same key and come in event-time order, which saves looking.

@@ -7,8 +7,9 @@ rests on: *no edge that an open window still needs lies between the first and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class Slices:
         one gap is closed under every smaller one, so a number says it all.
     parts
         For each aggregate its partials.
+    marks
+        What else is noted of each slice, by name; nothing for slices on event time.
     """
 
     key: np.ndarray
@@ -47,12 +50,24 @@ class Slices:
     fresh: np.ndarray
     closed: np.ndarray
     parts: tuple[Parts, ...]
+    marks: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, monoids: Sequence[Monoid]) -> Slices:
         """No slices at all."""
         none = np.empty(0, np.int64)
         return cls(none, none, none, none, none, none, tuple(m.identities(0) for m in monoids))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Slices]) -> Slices:
+        """Slices end to end."""
+        parts = [part for part in parts if len(part)] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
+        columns = [np.concatenate(c) for c in zip(*(part._columns() for part in parts), strict=True)]
+        partials = tuple(concat_parts(p) for p in zip(*(part.parts for part in parts), strict=True))
+        marks = {name: np.concatenate([part.marks[name] for part in parts]) for name in parts[0].marks}
+        return cls(*columns, partials, marks)  # type: ignore[call-arg, arg-type]
 
     def __len__(self) -> int:
         return len(self.key)
@@ -61,7 +76,8 @@ class Slices:
     def nbytes(self) -> int:
         """Bytes in arrays; the Python objects of object partials are counted as pointers."""
         arrays = [self.key, self.first, self.last, self.rows, self.fresh, self.closed]
-        return sum(a.nbytes for a in arrays) + sum(p.nbytes for parts in self.parts for p in parts)
+        arrays += [p for parts in self.parts for p in parts] + list(self.marks.values())
+        return sum(a.nbytes for a in arrays)
 
     def take(self, index: np.ndarray | slice) -> Slices:
         """The slices at ``index``."""
@@ -73,6 +89,7 @@ class Slices:
             self.fresh[index],
             self.closed[index],
             tuple(take_parts(p, index) for p in self.parts),
+            {name: mark[index] for name, mark in self.marks.items()},
         )
 
     def settled(
@@ -126,14 +143,9 @@ class Slices:
 
     def _joined(self, more: Sequence[Slices]) -> tuple[Slices, np.ndarray | None]:
         """These slices and others, sorted, and the order in which they came, if it was another one."""
-        many = [s for s in (self, *more) if len(s)]
-        if not more or not many:
+        if not more:
             return self, None
-        together = many[0]
-        if len(many) > 1:
-            columns = [np.concatenate(c) for c in zip(*(s._columns() for s in many), strict=True)]
-            parts = tuple(concat_parts(p) for p in zip(*(s.parts for s in many), strict=True))
-            together = Slices(*columns, parts)  # type: ignore[call-arg, arg-type]
+        together = Slices.concat([self, *more])
         order = order_by(together.key, together.first)
         return (together, None) if order is None else (together.take(order), order)
 
@@ -142,8 +154,19 @@ class Slices:
         nothing = np.zeros(len(self), np.int64)
         return Slices(self.key, self.first, self.last, self.rows, nothing, self.closed, self.parts)
 
+    def to_data(self) -> dict[str, Any]:
+        """The slices as plain data."""
+        data: dict[str, Any] = dict(zip(_COLUMNS, self._columns(), strict=True))
+        return data | {"parts": [list(parts) for parts in self.parts], "marks": dict(self.marks)}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Slices:
+        """The slices from what :meth:`to_data` gave."""
+        columns = {name: data[name] for name in _COLUMNS}
+        return cls(**columns, parts=tuple(map(tuple, data["parts"])), marks=data["marks"])
+
     def _columns(self) -> tuple[np.ndarray, ...]:
-        return self.key, self.first, self.last, self.rows, self.fresh, self.closed
+        return tuple(getattr(self, name) for name in _COLUMNS)
 
     def _check(self, edges: Edges, horizon: int, gaps: Sequence[int]) -> None:
         """The invariants, for tests."""
@@ -157,3 +180,6 @@ class Slices:
         assert (self.key[1:] >= self.key[:-1]).all()
         assert (edges.needed_cells(self.first, horizon) == edges.needed_cells(self.last, horizon)).all()
         assert (self.closed <= len(gaps)).all()
+
+
+_COLUMNS = ("key", "first", "last", "rows", "fresh", "closed")

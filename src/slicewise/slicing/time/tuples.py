@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
 from slicewise.kernels import KeyTimeIndex, expand_ranges, order_by, segment_lengths, segment_starts
+from slicewise.slicing.shown_columns import is_lifted
 from slicewise.slicing.time.slices import Slices
 
 __all__ = ["Tuples"]
@@ -42,6 +44,13 @@ class Tuples:
         """Rows that have just come."""
         return cls(key, time, np.zeros(len(key), np.int64), np.ones(len(key), bool), columns)
 
+    @classmethod
+    def concat(cls, parts: Sequence[Tuples]) -> Tuples:
+        """Rows end to end."""
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+        columns = {name: Column.concat([part.columns[name] for part in parts]) for name in parts[0].columns}
+        return cls(**arrays, columns=columns)
+
     def __len__(self) -> int:
         return len(self.key)
 
@@ -51,7 +60,7 @@ class Tuples:
         arrays = [self.key, self.time, self.closed, self.fresh, *(c.values for c in self.columns.values())]
         return sum(a.nbytes for a in arrays)
 
-    def take(self, index: np.ndarray) -> Tuples:
+    def take(self, index: np.ndarray | slice) -> Tuples:
         """The rows at ``index``."""
         columns = {n: c.take(index) for n, c in self.columns.items()}
         return Tuples(self.key[index], self.time[index], self.closed[index], self.fresh[index], columns)
@@ -65,12 +74,8 @@ class Tuples:
         many = [t for t in (self, *more) if len(t)]
         if not many or not more:
             return self, None
-        key, time, closed, fresh = (
-            np.concatenate([getattr(t, name) for t in many]) for name in ("key", "time", "closed", "fresh")
-        )
-        columns = {name: Column.concat([t.columns[name] for t in many]) for name in self.columns}
-        together = Tuples(key, time, closed, fresh, columns)
-        place = order_by(key, time)
+        together = Tuples.concat(many)
+        place = order_by(together.key, together.time)
         if order:
             place = _with_ties_in_order(together, len(self), place, order)
         return (together, None) if place is None else (together._sorted(place), place)
@@ -85,19 +90,6 @@ class Tuples:
             self.fresh[place],
             {n: c.take(place) for n, c in self.columns.items()},
         )
-
-    def joined_before(self, first: Tuples) -> Tuples:
-        """These rows behind others, key by key; both are in order."""
-        together = Tuples(
-            np.concatenate([first.key, self.key]),
-            np.concatenate([first.time, self.time]),
-            np.concatenate([first.closed, self.closed]),
-            np.concatenate([first.fresh, self.fresh]),
-            {name: Column.concat([first.columns[name], column]) for name, column in self.columns.items()},
-        )
-        if len(together) and together.key[0] == together.key[-1] and (together.key == together.key[0]).all():
-            return together
-        return together.take(np.argsort(together.key, kind="stable"))
 
     def rows_of(self, slices: Slices) -> tuple[np.ndarray, np.ndarray]:
         """The positions of the rows of each slice, end to end, and where each slice's rows start among them."""
@@ -148,6 +140,21 @@ class Tuples:
         levels = self.closed.copy()
         levels[rows] = np.repeat(closed, segment_lengths(starts, len(rows)))
         return replace(self, closed=levels)
+
+    def to_data(self) -> dict[str, Any]:
+        """The rows as plain data."""
+        data: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
+        # What user code makes of rows is not saved: it is asked again when they are read.
+        return data | {"columns": {n: column.to_data() for n, column in self.columns.items() if not is_lifted(n)}}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Tuples:
+        """The rows from what :meth:`to_data` gave."""
+        columns = {name: Column.from_data(column) for name, column in data["columns"].items()}
+        return cls(**{name: data[name] for name in _ARRAYS}, columns=columns)
+
+
+_ARRAYS = ("key", "time", "closed", "fresh")
 
 
 def _with_ties_in_order(rows: Tuples, had: int, place: np.ndarray | None, order: Sequence[str]) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""Triggers: the window manager of the paper. Which windows are to be reported, over which slices.
+"""The window manager of the paper: which windows are to be reported, over which slices.
 
 Asked once per watermark step with the slices as they stand. Two questions for context-free windows (which windows ended
 between two watermarks, and which of those already reported hold fresh rows), one for sessions (which runs of slices are
@@ -14,62 +14,27 @@ import numpy as np
 from slicewise.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts
 from slicewise.slicing.time.periodic import ALL, PeriodicWindows
 from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.window_ranges import WindowRanges
 
-__all__ = ["Sessions", "Windows", "corrected_windows", "ended_windows", "find_sessions"]
+__all__ = ["Sessions", "corrected_windows", "ended_windows", "find_sessions"]
 
 #: Looking up one window for one key costs about as much as passing over this many slices.
 LOOKUP_COST = 4
-#: Handover over all slices for one family costs about as much as passing over this many slices more.
+#: Going over all slices for one family costs about as much as passing over this many slices more.
 FAMILY_COST = 2000
 
 
-@dataclass(frozen=True, eq=False)
-class Windows:
-    """Windows to report: family, key, bounds, and the range of slices that each is made of.
-
-    ``known`` says that the window was reported before.
-    """
-
-    family: np.ndarray
-    key: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    known: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.family)
-
-    def take(self, index: np.ndarray) -> Windows:
-        """The windows at ``index``."""
-        return Windows(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
-
-    def joined(self, other: Windows) -> Windows:
-        """These windows and others behind them."""
-        if not len(other):
-            return self
-        if not len(self):
-            return other
-        names = self.__dataclass_fields__
-        return Windows(*(np.concatenate([getattr(self, n), getattr(other, n)]) for n in names))
-
-
-def no_windows() -> Windows:
-    """Nothing to report."""
-    none = np.empty(0, np.int64)
-    return Windows(none, none, none, none, none, none, np.empty(0, bool))
-
-
-def ended_windows(periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int) -> Windows:
+def ended_windows(
+    periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int
+) -> WindowRanges:
     """Windows that hold rows and whose end lies in ``(after, upto]``."""
     if not len(slices) or not len(periodic) or upto <= after:
-        return no_windows()
+        return WindowRanges.none()
     low = np.maximum(periodic.ended_by(ALL, after) + 1, periodic.first(ALL, slices.first.min()))
     high = np.minimum(periodic.ended_by(ALL, upto), periodic.last_fired(ALL, slices.last.max()))
     wanted = int(np.maximum(high - low + 1, 0).sum())
     if not wanted:
-        return no_windows()
+        return WindowRanges.none()
     keys = slices.key[segment_starts(slices.key[1:] != slices.key[:-1])]
     if wanted * len(keys) * LOOKUP_COST <= len(periodic) * (len(slices) + FAMILY_COST):
         family, m = enumerate_ranges(low, high)
@@ -83,18 +48,19 @@ def ended_windows(periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex
     return _look_up(periodic, index, family, key, m)
 
 
-def corrected_windows(periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int) -> Windows:
-    """Windows whose end lies in ``(after, upto]`` and that hold fresh rows: those reported before, and new ones."""
+def corrected_windows(
+    periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int
+) -> tuple[WindowRanges, np.ndarray]:
+    """Windows whose end lies in ``(after, upto]`` and that hold unreported rows, and which were reported before."""
     fresh = slices.take(np.flatnonzero((slices.fresh > 0) & (slices.first < upto)))
     if not len(fresh) or not len(periodic) or upto <= after:
-        return no_windows()
+        return WindowRanges.none(), np.empty(0, bool)
     low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
     family, key, m = _touched(periodic, fresh, low, high, fired_only=False)
-    found = _look_up(periodic, index, family, key, m)
-    steps = found.low if periodic.all_sliding else index.locate(found.key, _steps(periodic, found))
+    windows = _look_up(periodic, index, family, key, m)
+    steps = windows.low if periodic.all_sliding else index.locate(windows.key, _steps(periodic, windows))
     before = np.concatenate([[0], np.cumsum(slices.rows - slices.fresh)])
-    known = before[found.high] > before[steps]
-    return Windows(found.family, found.key, found.start, found.end, found.low, found.high, known)
+    return windows, before[windows.high] > before[steps]
 
 
 def _touched(
@@ -127,21 +93,19 @@ def _touched(
     return np.concatenate(families), np.concatenate(keys), np.concatenate(numbers)
 
 
-def _steps(periodic: PeriodicWindows, found: Windows) -> np.ndarray:
-    m = periodic.ended_by(found.family, found.end)
-    return periodic.steps(found.family, m)
+def _steps(periodic: PeriodicWindows, windows: WindowRanges) -> np.ndarray:
+    return periodic.steps(windows.family, periodic.ended_by(windows.family, windows.end))
 
 
 def _look_up(
     periodic: PeriodicWindows, index: KeyTimeIndex, family: np.ndarray, key: np.ndarray, m: np.ndarray
-) -> Windows:
+) -> WindowRanges:
     """The slices of each window; windows that no row asks for are left out."""
     start, end = periodic.starts(family, m), periodic.ends(family, m)
     low, high = index.locate(key, start), index.locate(key, end)
     held = low < high if periodic.all_sliding else index.locate(key, periodic.steps(family, m)) < high
-    known = np.zeros(len(family), bool)
-    found = Windows(family, key, start, end, low, high, known)
-    return found if held.all() else found.take(held)
+    windows = WindowRanges(family, key, low, high, start, end, end)
+    return windows if held.all() else windows.take(held)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +131,12 @@ class Sessions:
         """The sessions at ``index``."""
         columns = (self.key, self.start, self.end, self.low, self.high, self.fresh)
         return Sessions(self.slices, *(c[index] for c in columns))
+
+    def ranges(self, index: np.ndarray, family: int) -> WindowRanges:
+        """The sessions at ``index`` as windows over the slices that take part."""
+        low, high, start, end = (c[index] for c in (self.low, self.high, self.start, self.end))
+        # A row exactly one gap after the last one still joins: a session is due when its end has passed.
+        return WindowRanges(np.full(len(index), family), self.key[index], low, high, start, end, end + 1)
 
     def hold(self, key: np.ndarray, times: np.ndarray, gap: int) -> np.ndarray:
         """Which rows lie within one of the sessions; sessions of a key never overlap."""

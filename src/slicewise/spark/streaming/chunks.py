@@ -1,21 +1,25 @@
-"""Chunks: the state of a shard cut into pieces, so that a micro-batch writes what it touched and not everything.
+"""Chunks: the state of a shard in parts, so that a micro-batch writes what it touched and not everything.
 
-Slices and stored rows go into chunks by their event time: new rows touch the last few chunks, old ones stay as they
-were and are dropped whole. Tracks are cut by keys. What a chunk holds is told by its digest; one whose digest did not
-change is not written. Chunks are plain data: Arrow and JSON, and objects of classes that the workload trusts.
+Time slices and stored rows go into chunks by their event time: new rows touch the last few chunks, old ones stay as
+they were and are dropped whole. What context-aware queries keep is cut by keys. A chunk is identified by the digest of
+its content; one whose digest did not change is not written. Chunks are plain data: Arrow and JSON, and objects of
+classes that the workload trusts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from slicewise.columns import types_to_data
 from slicewise.plain import dump, load
-from slicewise.spark.streaming.nested import concat, digest, digests, map_arrays, shape
-from slicewise.spark.streaming.track_chunks import cut_track, join_track
+from slicewise.slicing import BoundState, ContextAwareState, OperatorState, Slices, Tuples
+from slicewise.spark.streaming.array_trees import digest, digests, shape
+from slicewise.spark.streaming.key_chunks import key_chunks
 
 __all__ = ["Directory", "join", "split"]
 
@@ -24,47 +28,56 @@ KEYS = 4096
 
 #: For each chunk, by name, the digest of what it holds.
 Directory = dict[str, str]
-#: What is cut by event time, and the array that tells it.
-_TIMES = {"slices": "first", "tuples": "time"}
-#: What tells one state of a slice from another. Rows are added to slices and never taken out: as long as there are as
-#: many, what was computed from them is the same.
-_TOLD_BY = ("key", "first", "last", "rows", "fresh", "closed")
 
 
 def split(
-    snapshot: Mapping[str, Any], width: int, known: Mapping[str, str], trust: Collection[type] = ()
+    state: OperatorState, width: int, known: Mapping[str, str], trust: Collection[type] = ()
 ) -> tuple[bytes, dict[str, bytes], Directory]:
-    """A snapshot of a shard: what changes every time anyway, the chunks that changed, and the directory of all.
+    """The state of a shard: what changes every time anyway, the chunks that changed, and the directory of all.
 
     Slices are put together by ``width`` of event time; ``known`` is the directory of what was written before. A state
     with an object of a class that is not in ``trust`` is refused, because it could not be read back.
     """
-    rest = dict(snapshot)
+    bound = state.bound
     changes = _Changes(known, trust)
-    keys = rest.pop("keys", [])
-    for at in range(0, len(keys), KEYS):
-        changes.add(f"keys {at // KEYS}", keys[at : at + KEYS])
-    rest["tracks"] = []
-    for number, track in enumerate(snapshot.get("tracks", ())):
-        whole, chunks = cut_track(track, trust)
-        rest["tracks"].append(whole)
-        for at, (said, make) in enumerate(chunks):
-            changes.add(f"track {number} {at}", make, said)
-    for kind, time in _TIMES.items():
-        data = rest.pop(kind, None)
-        if data is None:
-            continue
-        empty = rest[f"{kind} types"] = map_arrays(data, partial(_take, slice(0)))
-        numbers, bucket = np.unique(data[time] // width, return_inverse=True)
-        told: list[str | None] = [None] * len(numbers)
-        if kind == "slices":
-            # With partials of other aggregates or types they are other slices, and so they are when numbers mean other
-            # keys.
-            what = shape([rest["labels"], rest["types"], rest["numbering"], empty])
-            told = [f"{what} {one}" for one in digests([data[name] for name in _TOLD_BY], bucket, len(numbers))]
-        for i, number in enumerate(numbers.tolist()):
-            changes.add(f"{kind} {number}", partial(_part, data, bucket, i), told[i])
-    return dump(rest, trust), changes.chunks, changes.directory
+    if bound is None:
+        return dump(state.to_data(), trust), {}, {}
+    for at in range(0, len(bound.keys), KEYS):
+        changes.add(f"keys {at // KEYS}", bound.keys[at : at + KEYS])
+    for number, queries in enumerate(bound.engine.context_aware):
+        for at, (content, make) in enumerate(key_chunks(queries, trust)):
+            changes.add(f"rows {number} {at}", make, content)
+    slices, tuples = bound.engine.time.slices, bound.engine.time.tuples
+    numbers, bucket = np.unique(slices.first // width, return_inverse=True)
+    contents = _slice_digests(bound, slices, bucket, len(numbers))
+    for i, number in enumerate(numbers.tolist()):
+        changes.add(f"slices {number}", partial(_part, slices, bucket, i), contents[i])
+    numbers, bucket = np.unique(tuples.time // width, return_inverse=True)
+    for i, number in enumerate(numbers.tolist()):
+        changes.add(f"tuples {number}", partial(_part, tuples, bucket, i))
+    return dump(_without_chunks(state, bound).to_data(), trust), changes.chunks, changes.directory
+
+
+def join(rest: bytes, chunks: Mapping[str, bytes], trust: Collection[type] = ()) -> OperatorState:
+    """The state that was split into these chunks."""
+    loaded = {name: load(data, trust) for name, data in chunks.items()}
+    state = OperatorState.from_data(load(rest, trust))
+    bound = state.bound
+    if bound is None:
+        return state
+    time = bound.engine.time
+    slices = Slices.concat([time.slices, *map(Slices.from_data, _of_kind(loaded, "slices"))])
+    tuples = Tuples.concat([time.tuples, *map(Tuples.from_data, _of_kind(loaded, "tuples"))])
+    # By key and time again; rows of equal time are in one chunk, and stay in their order.
+    slices = slices.take(np.lexsort((slices.first, slices.key)))
+    tuples = tuples.take(np.lexsort((tuples.time, tuples.key)))
+    context_aware = tuple(
+        queries.joined([ContextAwareState.from_data(data) for data in _of_kind(loaded, f"rows {number}")])
+        for number, queries in enumerate(bound.engine.context_aware)
+    )
+    engine = replace(bound.engine, time=replace(time, slices=slices, tuples=tuples), context_aware=context_aware)
+    keys = [tuple(key) for part in _of_kind(loaded, "keys") for key in part]
+    return replace(state, bound=replace(bound, keys=keys, engine=engine))
 
 
 class _Changes:
@@ -75,44 +88,42 @@ class _Changes:
         self.chunks: dict[str, bytes] = {}
         self.directory: Directory = {}
 
-    def add(self, name: str, data: Any, told: str | None = None) -> None:
-        """One more chunk, or a function that makes it; without a digest, what it holds is looked at."""
+    def add(self, name: str, data: Sequence[Any] | Callable[[], Any], content: str | None = None) -> None:
+        """One more chunk, or a function that makes it; without the digest of its content, it is made and looked at."""
         dumped = None
-        if told is None:
+        if content is None:
             dumped = dump(data() if callable(data) else data, self.trust)
-            told = digest(dumped)
-        self.directory[name] = told
-        if self.known.get(name) != told:
-            self.chunks[name] = dumped if dumped is not None else dump(data(), self.trust)
+            content = digest(dumped)
+        self.directory[name] = content
+        if self.known.get(name) != content:
+            self.chunks[name] = dumped if dumped is not None else dump(data() if callable(data) else data, self.trust)
 
 
-def join(rest: bytes, chunks: Mapping[str, bytes], trust: Collection[type] = ()) -> dict[str, Any]:
-    """The snapshot that was split into these chunks."""
-    loaded = {name: load(data, trust) for name, data in chunks.items()}
-    snapshot = load(rest, trust)
-    if "workload" in snapshot and "types" not in snapshot:
-        return snapshot
-    snapshot["keys"] = [key for name in _numbered(loaded, "keys") for key in loaded[name]]
-    for name, time in _TIMES.items():
-        empty = snapshot.pop(f"{name} types")
-        together = concat([empty, *(loaded[n] for n in _numbered(loaded, name))])
-        # By key and time again; rows of equal time are in one chunk, and stay in their order.
-        order = np.lexsort((together[time], together["key"]))
-        snapshot[name] = map_arrays(together, partial(_take, order))
-    snapshot["tracks"] = [
-        join_track(whole, [loaded[name] for name in _numbered(loaded, f"track {number}")])
-        for number, whole in enumerate(snapshot["tracks"])
-    ]
-    return snapshot
+def _slice_digests(bound: BoundState, slices: Slices, bucket: np.ndarray, count: int) -> list[str]:
+    """A digest for each chunk of slices. Slices only grow, so an equal number of rows means equal partials."""
+    # With partials of other aggregates or types they are other slices, and so they are when numbers mean other keys.
+    types = types_to_data({**bound.types})
+    built = shape([bound.layout.to_data(), types, bound.numbering, slices.take(slice(0)).to_data()])
+    identity = [slices.key, slices.first, slices.last, slices.rows, slices.fresh, slices.closed]
+    return [f"{built} {rows}" for rows in digests(identity, bucket, count)]
 
 
-def _numbered(chunks: Mapping[str, Any], kind: str) -> list[str]:
-    return sorted((n for n in chunks if n.rpartition(" ")[0] == kind), key=lambda name: int(name.rpartition(" ")[2]))
+def _without_chunks(state: OperatorState, bound: BoundState) -> OperatorState:
+    """The state without what stands in chunks."""
+    time = bound.engine.time
+    nothing = slice(0)
+    engine = replace(
+        bound.engine,
+        time=replace(time, slices=time.slices.take(nothing), tuples=time.tuples.take(nothing)),
+        context_aware=tuple(queries.of_keys(0, 0) for queries in bound.engine.context_aware),
+    )
+    return replace(state, bound=replace(bound, keys=[], engine=engine))
 
 
-def _part(data: Any, bucket: np.ndarray, number: int) -> Any:
-    return map_arrays(data, partial(_take, np.flatnonzero(bucket == number)))
+def _of_kind(chunks: Mapping[str, Any], kind: str) -> list[Any]:
+    names = [name for name in chunks if name.rpartition(" ")[0] == kind]
+    return [chunks[name] for name in sorted(names, key=lambda name: int(name.rpartition(" ")[2]))]
 
 
-def _take(index: Any, array: np.ndarray) -> np.ndarray:
-    return array[index]
+def _part(rows: Slices | Tuples, bucket: np.ndarray, number: int) -> dict[str, Any]:
+    return rows.take(np.flatnonzero(bucket == number)).to_data()

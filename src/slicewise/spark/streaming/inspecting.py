@@ -15,6 +15,7 @@ from slicewise.amounts import format_instant
 from slicewise.bad_rows import BAD
 from slicewise.errors import StateError
 from slicewise.spark.session import local_session
+from slicewise.spark.streaming.heartbeat import is_heartbeat
 from slicewise.spark.streaming.processor import CHUNKS_STATE, HEAD
 
 __all__ = ["Inspection", "inspect"]
@@ -40,7 +41,7 @@ class Inspection:
         The event time of the oldest row that the state still holds; None where it holds none.
     offsets
         How far each source of the stream was read, in order: what the source itself calls an offset, in JSON. The
-        stream goes on behind it.
+        stream goes on behind it. The heartbeat of a stream with ``idle`` is not among them.
     queries
         The queries by name, as they were said.
     since
@@ -90,23 +91,58 @@ class Inspection:
 
 
 def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
-    """Look into the checkpoint of a stream: shards, keys, slices, watermark, queries.
+    """What the checkpoint of a stream holds: shards, keys, slices, watermark, queries.
 
     The stream may be running; what is shown is its last committed micro-batch.
+
+    Parameters
+    ----------
+    checkpoint : str
+        The stream's ``checkpointLocation``.
+    session : SparkSession, optional
+        The session that reads it; by default the active one, or a local one that is started.
+
+    Returns
+    -------
+    Inspection
+        The numbers; printed, they are a few lines for a terminal.
+
+    Raises
+    ------
+    StateError
+        There is no checkpoint of a slicewise stream, or no row has come yet.
+
+    Examples
+    --------
+    ``print(sw.inspect("checkpoints/rides"))`` prints what an ``Inspection`` holds:
+
+    >>> from slicewise.spark import Inspection
+    >>> counts = {"shards": 2, "keys": 3, "slices": 8, "tuples": 0, "bytes": 2048, "rows": 40, "results": 6, "late": 1}
+    >>> queries = {"per_minute": "per_minute: tumbling('1 minute') -> n=count()"}
+    >>> print(Inspection(**counts, watermark=60_000_000, oldest=30_000_000, offsets=(), queries=queries, since={},
+    ...                  timestamps=True))
+    2 shards, 3 keys, 8 slices, 0 stored rows, 2048 bytes
+    ...
+    queries
+      per_minute: tumbling('1 minute') -> n=count()
     """
     session = session or local_session()
     chunks = _chunks(checkpoint, session)
     sizes = chunks.agg(F.sum(F.length("data"))).first()
-    heads = [json.loads(row.said) for row in chunks.where(F.col("name") == HEAD).collect()]
+    heads = [json.loads(row.head) for row in chunks.where(F.col("name") == HEAD).collect()]
     if not heads:
         raise StateError(f"the checkpoint {checkpoint} holds no state yet; no rows have come")
-    return _summed(heads, int(sizes[0] or 0) if sizes else 0, _offsets(checkpoint, session))
+    offsets = tuple(offset for offset in _offsets(checkpoint, session) if not is_heartbeat(offset))
+    return _summed(heads, int(sizes[0] or 0) if sizes else 0, offsets)
 
 
 def _chunks(checkpoint: str, session: SparkSession) -> DataFrame:
     try:
         state = session.read.format("statestore").option("stateVarName", CHUNKS_STATE).load(checkpoint)
-        return state.select(F.col("user_map_key.name"), F.col("user_map_value.data"), F.col("user_map_value.said"))
+        # Until format 3 the head stood in a field called "said".
+        value = state.select("user_map_value.*").columns
+        head = F.col(f"user_map_value.{'head' if 'head' in value else 'said'}").alias("head")
+        return state.select(F.col("user_map_key.name"), F.col("user_map_value.data"), head)
     except PySparkException as error:
         reason = str(error).splitlines()[0]
         raise StateError(f"{checkpoint} is no checkpoint of a slicewise stream that has run: {reason}") from error
@@ -131,7 +167,7 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
     # Every shard knows its own rows; a query is complete where it is in all of them.
     since = {name: max(h["since"].get(name, at) for h in heads) for head in heads for name, at in head["since"].items()}
     return Inspection(
-        shards=first["said"]["shards"],
+        shards=first["identity" if "identity" in first else "said"]["shards"],
         bytes=size,
         watermark=max(watermarks, default=None),
         # Checkpoints of older formats do not say, and can be looked into all the same.

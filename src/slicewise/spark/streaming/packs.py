@@ -200,7 +200,7 @@ class Packer:
             loads[at].tables.append(mine)
 
 
-_COLUMNS = [f.name for f in fields(Slices) if f.name not in ("parts", "key", "fresh", "closed")]
+_COLUMNS = [f.name for f in fields(Slices) if f.name not in ("parts", "key", "fresh", "closed", "marks")]
 
 
 def _slices_to_data(slices: Slices, key: np.ndarray, keys: Sequence[pa.Array], count: int) -> dict[str, Any]:

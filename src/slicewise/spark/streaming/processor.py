@@ -7,7 +7,7 @@ import logging
 import os
 import uuid
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -15,22 +15,18 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql import types as T
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from slicewise.amounts import from_micros
 from slicewise.errors import OverflowInWindowError, StateError, UserCodeInWindowError
 from slicewise.results import Results
-from slicewise.slicing.input import watermark_limit
-from slicewise.slicing.shard import Shard
+from slicewise.slicing import OperatorState, Shard, State, watermark_limit
+from slicewise.slicing.input import EVENT_TIME
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.streaming.chunks import join, split
 from slicewise.spark.streaming.decoded import DECODED
+from slicewise.spark.streaming.heartbeat import NOW, switched_message
 from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices
 from slicewise.spark.streaming.reports import reports
 from slicewise.spark.streaming.returned import WHOLE, ReturnedRows, bad_metrics
@@ -39,14 +35,13 @@ from slicewise.workload import Workload
 
 __all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor"]
 
-#: The state variable that holds the chunks, by name. As types and not as text, which Spark would have to be asked to
-#: read in every micro-batch, once for each time it is said.
+#: The state variable that holds the chunks, by name. Passed as types: text would be parsed by the JVM at every call.
 CHUNKS_STATE = "chunks"
 _NAME = T.StructType([T.StructField("name", T.StringType())])
-_CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("said", T.StringType())])
+_CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("head", T.StringType())])
 #: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
 HEAD = "head"
-FORMAT = 3
+FORMAT = 4
 _LOG = logging.getLogger("slicewise")
 
 
@@ -63,7 +58,8 @@ class ShardJob:
     width
         How much event time shares a chunk.
     idle
-        After how many microseconds without rows the watermark follows the clock; None for never.
+        After how many microseconds without rows the watermark follows the clock; None for never, and then there is no
+        heartbeat.
     shards
         How many there are.
     bad
@@ -88,27 +84,35 @@ class ShardJob:
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
-    def running(self) -> Workload:
+    def engine_workload(self) -> Workload:
         """The workload as the engine runs it: what is reported ahead of time stays open as long as it would have."""
         w = self.workload
-        return w._waiting(0, w.lateness + w.watermark + self.ahead) if self.ahead else w
+        return w.with_delays(0, w.lateness + w.watermark + self.ahead) if self.ahead else w
 
     def watermark(self, latest: int) -> int:
         """The engine's watermark when this is the latest event time."""
         limit = watermark_limit(self.workload.unit) - 1
         return min(max(latest + self.ahead if self.ahead else latest - self.workload.watermark, -limit), limit)
 
-    def shown(self, watermark: int) -> int | None:
+    def silence(self, arrived: int, now: int) -> int:
+        """How much event time passes between the last rows and now, both in milliseconds; 0 if that is no silence."""
+        micros = 1000 * (now - arrived)
+        if self.idle is None or micros < self.idle:
+            return 0
+        return from_micros(micros, self.workload.time_measure.unit)
+
+    def user_watermark(self, watermark: int) -> int | None:
         """The user's watermark when this is the engine's; None before the first row."""
         if watermark <= -INFINITY:
             return None
         return max(watermark - self.ahead - self.workload.watermark, -INFINITY) if self.ahead else watermark
 
-    def said(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What must not change between two runs, besides what the engine's own snapshot holds."""
         w = self.workload
         emit = "changes" if self.ahead else "complete"
-        return {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards}
+        idle = self.idle is not None
+        return {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards, "idle": idle}
 
 
 class ShardProcessor(StatefulProcessor):
@@ -124,11 +128,21 @@ class ShardProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
         """Called by Spark with the packs of one shard."""
-        # Packs come in any order; the answer must not depend on it.
-        packs = sorted(rows, key=lambda pack: pack.partition)
-        head, shard = self._load(key)
-        before = (shard._rows, shard._late_rows)
-        tables, returned, bad = [], [], Counter[str]()
+        received = list(rows)
+        # Packs come in any order; the answer must not depend on it. A heartbeat's have nothing in them.
+        packs = sorted((pack for pack in received if pack.content is not None), key=lambda pack: pack.partition)
+        stored, rest = self._head()
+        seen = [pack.latest for pack in packs if pack.latest is not None]
+        now = received[0][NOW] if self.job.idle is not None else 0
+        head = {**stored, "latest": max([stored["latest"], *seen]), "arrived": now if seen else stored["arrived"]}
+        begun = head["latest"] > -INFINITY
+        silence = self.job.silence(head["arrived"], now) if begun else 0
+        if not packs and not silence:
+            yield from reports({"rows": 0, "late": 0, "failed": 0, **bad_metrics(Counter()), **_kept(head)}, [])
+            return
+        shard = self._shard(key, stored, rest)
+        before = shard.counters
+        tables, packed, bad = [], [], Counter[str]()
         for pack in packs:
             content = read_rows(pack.content, self.job.workload.trusted)
             for data in content["slices"]:
@@ -136,111 +150,76 @@ class ShardProcessor(StatefulProcessor):
             if content["rows"]:
                 tables.append(from_ipc(content["rows"]))
             if content["returned"]:
-                returned.append(from_ipc(content["returned"]))
+                packed.append(from_ipc(content["returned"]))
             bad.update(content["bad"])
-        results = _take_rows(shard, self.job, tables) if tables else Results()
-        seen = [pack.latest for pack in packs if pack.latest is not None]
-        latest = max([head["latest"], *seen])
-        now = timerValues.getCurrentProcessingTimeInMs() if self.job.idle is not None else 0
-        head = {**head, "latest": latest, "arrived": now if seen else head["arrived"]}
-        if latest > -INFINITY:
-            results = results + _advance(shard, self.job.watermark(latest))
-        told = yield from self._finish(key, head, shard, results, before, bad, returned)
-        self._wake_up(told, now)
-
-    def handleExpiredTimer(
-        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
-    ) -> Iterator[Row]:
-        """Called by Spark when nothing has come for a while: the watermark follows the clock."""
-        head, shard = self._load(key)
-        now = timerValues.getCurrentProcessingTimeInMs()
-        silent = from_micros(1000 * (now - head["arrived"]), self.job.workload.time_measure.unit)
-        clock = self.job.watermark(head["latest"] + silent)
-        before = (shard._rows, shard._late_rows)
-        results = _advance(shard, clock) if head["latest"] > -INFINITY else Results()
-        told = yield from self._finish(key, head, shard, results, before, Counter(), [])
-        self._wake_up(told, now)
+        if tables:
+            shard.take_rows(_rows(self.job, tables))
+        results, job = Results(), self.job
+        if begun:
+            results = _advance(shard, job.watermark(head["latest"] + silence))
+        returned = ReturnedRows(shard, job.workload, job.output, packed, fail=job.bad == "fail")
+        bad += returned.counts()
+        given_back = list(returned.batches())
+        failed = _failed_windows(shard, fail=job.bad == "fail")
+        # The first head of a shard counts neither bad rows nor failed windows.
+        counts = {"bad": dict(Counter(head.get("bad", {})) + bad), "failed": head.get("failed", 0) + failed}
+        head = self._save(key, {**head, **counts}, shard)
+        after = shard.counters
+        came = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, "failed": failed}
+        came |= bad_metrics(bad)
+        reported = (job.output.batch(block, [key.to_arrow() for key in block.keys]) for block in results.blocks)
+        yield from reports({**came, **_kept(head)}, chain(reported, given_back))
 
     def close(self) -> None:
         """Called by Spark at the end."""
 
     # Inside
 
-    def _load(self, key: Any) -> tuple[dict[str, Any], Shard]:
+    def _head(self) -> tuple[dict[str, Any], bytes]:
+        """What the shard's head says, and what of its state is kept with it."""
+        stored = self.chunks.getValue((HEAD,))
+        if stored is None:
+            return {"latest": -INFINITY, "arrived": 0, "version": None, "directory": {}}, b""
+        rest, text = stored
+        head: dict[str, Any] = json.loads(text)
+        _check(head, self.job)
+        return head, rest
+
+    def _shard(self, key: Any, head: Mapping[str, Any], rest: bytes) -> Shard:
         """The shard as it was after the last micro-batch: decoded already, or from its chunks."""
         job = self.job
-        found = self.chunks.getValue((HEAD,))
-        if found is None:
-            head: dict[str, Any] = {"latest": -INFINITY, "arrived": 0, "version": None, "directory": {}}
-            return head, Shard(job.running, job.types, job.time_type, gaps=job.gaps)
-        rest, said = found
-        head = json.loads(said)
-        _check(head, job)
+        if head["version"] is None:
+            return Shard(job.engine_workload, job.types, job.time_type, gaps=job.gaps)
         shard = DECODED.take((job.run, *key), head["version"])
         if shard is None:
-            shard = Shard(job.running, job.types, job.time_type, gaps=job.gaps)
+            shard = Shard(job.engine_workload, job.types, job.time_type, gaps=job.gaps)
             chunks = {name: self._chunk(name) for name in head["directory"]}
             shard.restore(_continued(join(rest, chunks, job.workload.trusted), head, job))
             if job.ahead and head["latest"] > -INFINITY:
                 had = head["queries"]
                 shard.begin([q.name for q in job.workload.queries if had.get(q.name) != repr(q)], head["latest"] + 1)
-        return head, shard
+        return shard
 
     def _chunk(self, name: str) -> bytes:
-        found = self.chunks.getValue((name,))
-        return b"" if found is None else found[0]
-
-    def _finish(
-        self,
-        key: Any,
-        head: dict[str, Any],
-        shard: Shard,
-        results: Results,
-        before: tuple[int, int],
-        bad: Counter[str],
-        packed: list[pa.Table],
-    ) -> Generator[Row, None, dict[str, Any]]:
-        """Send results, keep the state; what its head says."""
-        job = self.job
-        returned = ReturnedRows(shard, job.workload, job.output, packed, fail=job.bad == "fail")
-        bad = bad + returned.counts()
-        given_back = list(returned.batches())
-        failed = _failed_windows(shard, fail=job.bad == "fail")
-        # Heads of before bad rows and failed windows were counted say nothing of them.
-        counts = {"bad": dict(Counter(head.get("bad", {})) + bad), "failed": head.get("failed", 0) + failed}
-        told = self._save(key, {**head, **counts}, shard)
-        came = {"rows": shard._rows - before[0], "late": shard._late_rows - before[1]}
-        came |= {**bad_metrics(bad), "failed": failed}
-        kept = {"keys": told["counts"]["keys"], "slices": told["counts"]["slices"], "watermark": told["watermark"]}
-        found = (job.output.batch(b, [k.to_arrow() for k in b.keys]) for b in results.blocks)
-        yield from reports(came | kept, chain(found, given_back))
-        return told
+        stored = self.chunks.getValue((name,))
+        return b"" if stored is None else stored[0]
 
     def _save(self, key: Any, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
         """Write what changed; what the head says now."""
         old: dict[str, str] = head["directory"]
-        snapshot = shard.snapshot()
-        rest, chunks, directory = split(snapshot, self.job.width, old, self.job.workload.trusted)
+        state = shard.state()
+        rest, chunks, directory = split(state, self.job.width, old, self.job.workload.trusted)
         for name, data in chunks.items():
             self.chunks.updateValue((name,), (data, None))
         for name in old.keys() - directory.keys():
             self.chunks.removeKey((name,))
         version = uuid.uuid4().hex
-        told = _told(shard, snapshot, self.job)
-        head = {**head, "format": FORMAT, "version": version, "directory": directory, **told}
+        described = _description(shard, state, self.job)
+        head = {**head, "format": FORMAT, "version": version, "directory": directory, **described}
         self.chunks.updateValue((HEAD,), (rest, json.dumps(head)))
         if not os.environ.get("SLICEWISE_NO_CACHE"):
             DECODED.keep((self.job.run, *key), version, shard)
-        return told
-
-    def _wake_up(self, told: Mapping[str, Any], now: int) -> None:
-        """Ask to be called again when nothing comes, as long as there is something to report."""
-        if self.job.idle is None:
-            return
-        for timer in list(self.handle.listTimers()):
-            self.handle.deleteTimer(timer)
-        if told["counts"]["slices"] or told["counts"]["tuples"]:
-            self.handle.registerTimer(now + max(self.job.idle // 1000, 1))
+        return head
 
 
 def _failed_windows(shard: Shard, *, fail: bool) -> int:
@@ -254,16 +233,17 @@ def _failed_windows(shard: Shard, *, fail: bool) -> int:
     return 1 + error.others
 
 
-def _take_rows(shard: Shard, job: ShardJob, tables: list[pa.Table]) -> Results:
+def _rows(job: ShardJob, tables: list[pa.Table]) -> dict[str, Any]:
+    """Rows that packs brought, as a shard takes them."""
     table = pa.concat_tables(tables)
     w = job.workload
     times = table.column(TIME)
-    rows: dict[str, Any] = {w.time: times.cast(job.time_type) if w.unit is None else times}
+    rows: dict[str, Any] = {EVENT_TIME: times.cast(job.time_type) if w.unit is None else times}
     rows |= {name: table.column(key_name(i)) for i, name in enumerate(w.keys)}
     rows |= {name: table.column(value_name(i)) for i, name in enumerate(w.columns)}
     if ROW in table.column_names:
         rows[WHOLE] = table.column(ROW)
-    return shard.process_batch(rows)
+    return rows
 
 
 def _advance(shard: Shard, watermark: int) -> Results:
@@ -280,48 +260,51 @@ def _advance(shard: Shard, watermark: int) -> Results:
         raise OverflowInWindowError(f"{error.reason}; {todo}", error.label) from None
 
 
-def _continued(snapshot: dict[str, Any], head: Mapping[str, Any], job: ShardJob) -> dict[str, Any]:
-    """A snapshot for this run. How far ahead windows are reported depends on the longest, which may be another now.
+def _continued(state: OperatorState, head: Mapping[str, Any], job: ShardJob) -> OperatorState:
+    """A state for this run. How far ahead windows are reported depends on the longest, which may be another now.
 
     What was reported counts as reported, and what can be corrected no more stays so.
     """
-    was, now = snapshot["workload"]["lateness"], job.running.lateness
-    if job.ahead:
-        snapshot["workload"]["lateness"] = now
-    if snapshot["watermark"] > -INFINITY:
-        snapshot["watermark"] += max(job.ahead - head["ahead"], now - was)
-    return snapshot
+    was, now, watermark = state.description["lateness"], job.engine_workload.lateness, state.watermark
+    if watermark > -INFINITY:
+        watermark += max(job.ahead - head["ahead"], now - was)
+    return state.with_lateness(now if job.ahead else was, watermark)
 
 
-def _told(shard: Shard, snapshot: Mapping[str, Any], job: ShardJob) -> dict[str, Any]:
+def _kept(head: Mapping[str, Any]) -> dict[str, int | None]:
+    """What a shard keeps, as its reports show it; a shard without rows has no head that was written yet."""
+    counts = head.get("counts", {"keys": 0, "slices": 0})
+    return {"keys": counts["keys"], "slices": counts["slices"], "watermark": head.get("watermark")}
+
+
+def _description(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str, Any]:
     """What the head of a shard says about it: to a later run, and to those who inspect the checkpoint."""
-    slices, tuples, tracks = snapshot["slices"], snapshot["tuples"], shard.engine.state.tracks
-    sliced = sum(track.slice_count for track in tracks)
+    assert state.bound is not None
+    engine, counters = state.bound.engine, state.counters
     return {
-        "said": job.said(),
+        "identity": job.identity(),
         "ahead": job.ahead,
         "counts": {
-            "keys": len(shard._keys) if job.workload.keys else int(shard._rows > 0),
-            "slices": len(slices["key"]) + sliced,
-            "tuples": len(tuples["key"]) + sum(len(track.rows) for track in tracks) - sliced,
-            "rows": shard._rows,
-            "results": shard._results,
-            "late": shard._late_rows,
+            "keys": shard.key_count,
+            "slices": sum(map(len, engine.slices)),
+            "tuples": sum(map(len, engine.rows)),
+            "rows": counters.rows,
+            "results": counters.results,
+            "late": counters.late_rows,
         },
-        "watermark": job.shown(shard.watermark),
+        "watermark": job.user_watermark(shard.watermark),
         "queries": {q.name: repr(q) for q in job.workload.queries},
-        "oldest": _oldest(snapshot),
-        "since": {name: at for name, at in snapshot["since"].items() if at > -INFINITY},
+        "oldest": _oldest(engine),
+        "since": {name: at for name, at in engine.since.items() if at > -INFINITY},
         "timestamps": pa.types.is_timestamp(job.time_type),
         "unit": job.workload.time_measure.unit,
     }
 
 
-def _oldest(snapshot: Mapping[str, Any]) -> int | None:
+def _oldest(state: State) -> int | None:
     """The event time of the oldest row that the state still holds."""
-    arrays = [snapshot["slices"]["first"], snapshot["tuples"]["time"], *(t["rows"]["time"] for t in snapshot["tracks"])]
-    times = [int(array.min()) for array in arrays if len(array)]
-    return min(times, default=None)
+    times = [slices.first for slices in state.slices] + [rows.time for rows in state.rows]
+    return min((int(time.min()) for time in times if len(time)), default=None)
 
 
 def _check(head: Mapping[str, Any], job: ShardJob) -> None:
@@ -334,12 +317,15 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
             f"the checkpoint has format {head['format']}, and this version reads {FORMAT}; finish with the version "
             "that wrote it, or start with a new checkpoint"
         )
-    was, now = head["said"], job.said()
+    was, now = head["identity"], job.identity()
     if was["shards"] != now["shards"]:
         raise StateError(
             f"the checkpoint was written with {was['shards']} shards, and this run has {now['shards']}; set "
             f"spark.sql.shuffle.partitions to {was['shards']} before run()"
         )
+    # Spark counts the sources of a stream first, and refuses the checkpoint unless another source made up for this one.
+    if was.get("idle", now["idle"]) != now["idle"]:
+        raise StateError(switched_message(now["idle"]))
     for name in ("unit", "lateness", "emit"):
         if was[name] != now[name]:
             raise StateError(

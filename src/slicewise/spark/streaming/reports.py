@@ -19,10 +19,10 @@ from pyspark.sql import types as T
 from slicewise.bad_rows import BAD, metric_name
 from slicewise.spark.output import Output
 
-__all__ = ["TOLD", "report_type", "reports", "results_in"]
+__all__ = ["SHARD_METRICS", "report_type", "reports", "results_in"]
 
 #: How a shard is: what came in this micro-batch, and what it keeps. Once per shard and micro-batch.
-TOLD = T.StructType(
+SHARD_METRICS = T.StructType(
     [
         T.StructField(name, T.LongType())
         for name in ("rows", "late", "bad", *map(metric_name, BAD), "failed", "keys", "slices", "watermark")
@@ -37,19 +37,19 @@ MOST = 200_000
 def report_type(output: Output) -> T.StructType:
     """A report on results of this kind."""
     results = [T.StructField(f.name, T.ArrayType(f.dataType)) for f in output.spark()]
-    return T.StructType([T.StructField("told", TOLD), T.StructField("results", T.StructType(results))])
+    return T.StructType([T.StructField("metrics", SHARD_METRICS), T.StructField("results", T.StructType(results))])
 
 
-def reports(told: Mapping[str, int | None], results: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    """What was told and these results, as reports; the results may be empty, one report there always is."""
+def reports(metrics: Mapping[str, int | None], results: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    """Metrics and results as report rows; at least one row, even without results."""
     first = True
     for table in _bounded(results):
         columns = zip(table.column_names, table.columns, strict=True)
         part = {name: _listed(column.combine_chunks()) for name, column in columns}
-        yield Row(told=dict(told) if first else None, results=part)
+        yield Row(metrics=dict(metrics) if first else None, results=part)
         first = False
     if first:
-        yield Row(told=dict(told), results=None)
+        yield Row(metrics=dict(metrics), results=None)
 
 
 def _bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

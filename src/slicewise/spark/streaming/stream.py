@@ -16,12 +16,12 @@ from slicewise.slicing.ahead import ahead_length
 from slicewise.slicing.snapshots import describe, fingerprint
 from slicewise.spark.output import Output, check_known_types, micros
 from slicewise.spark.source import Source, column
+from slicewise.spark.streaming.heartbeat import with_heartbeat
 from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
-from slicewise.spark.streaming.reports import TOLD, report_type, results_in
+from slicewise.spark.streaming.reports import SHARD_METRICS, report_type, results_in
 from slicewise.spark.streaming.shards import shard_ids, shard_number
 from slicewise.spark.types import arrow_type
-from slicewise.workload import Workload
 
 __all__ = ["run_stream"]
 
@@ -52,19 +52,20 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     )
     packs = rows.mapInArrow(packer.__call__, PACK)
     job = _job(source, plan, options, partitions)
-    mode = "none" if job.idle is None else "ProcessingTime"
-    reports = packs.groupBy(SHARD).transformWithState(ShardProcessor(job), report_type(job.output), "append", mode)
+    if job.idle is not None:
+        packs = with_heartbeat(packs, ids, job.idle)
+    reports = packs.groupBy(SHARD).transformWithState(ShardProcessor(job), report_type(job.output), "append", "none")
     name = f"slicewise {fingerprint(describe(workload, False))}"
-    told = [F.sum(f"told.{c}").alias(c) for c in TOLD.names if c != "watermark"]
-    watermark = F.max("told.watermark")
+    metrics = [F.sum(f"metrics.{c}").alias(c) for c in SHARD_METRICS.names if c != "watermark"]
+    watermark = F.max("metrics.watermark")
     if pa.types.is_timestamp(source.time_type):
         watermark = F.timestamp_micros(micros(watermark, plan.schema.unit))
-    reports = reports.observe(name, *told, watermark.alias("watermark"))
+    reports = reports.observe(name, *metrics, watermark.alias("watermark"))
     return job.output.shown(results_in(reports, job.output))
 
 
 def _can_slice(plan: Plan) -> bool:
-    """Whether shards can do without rows: no window is told by rows in order, no aggregate depends on it."""
+    """Whether shards can do without rows: no window and no aggregate depends on rows in order."""
     return not plan.context and not plan.recomputed
 
 
@@ -89,7 +90,7 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
     if options.late == "collect":
         late = arrow_type(source.frame.select(_row(source)).schema[0].dataType, ROW)
     output = Output(plan.schema, spans=bool(plan.context), marks=True, late=late)
-    reach = _reach(workload)
+    reach = max((query.window.reach for query in workload.queries), default=0)
     kept = reach + workload.lateness + workload.watermark
     return ShardJob(
         workload,
@@ -105,23 +106,11 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
     )
 
 
-def _reach(workload: Workload) -> int:
-    """How far the end of a window of event time may lie behind its rows."""
-    found = [0]
-    for query in workload.queries:
-        window = query.window
-        amounts = [getattr(window, n, None) for n in ("length", "every", "gap")]
-        found += [int(a.size) for a in amounts if a is not None and a.measure.is_event_time]
-        if hasattr(window, "start") and hasattr(window, "end"):
-            found.append(int(window.end) - int(window.start))
-    return max(found)
-
-
 def _idle(said: str | None, source: Source) -> int | None:
     if said is None:
         return None
     amount, workload = to_amount(said, name="idle"), source.workload
-    # Integers that nobody says the unit of go with no clock, also where windows only count rows.
+    # Integers without a unit go with no clock, also where windows only count rows.
     plain = pa.types.is_integer(source.time_type) and not workload.needs_unit
     if amount.measure.kind != "time" or workload.time_measure.kind != "time" or plain:
         raise QueryError(f"`idle` is a duration on the clock, and event time must be too; got {said!r}")

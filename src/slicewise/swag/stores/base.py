@@ -13,40 +13,67 @@ from slicewise.errors import SlicewiseError, StateError
 __all__ = ["STATE", "Codec", "Key", "Store", "StoreError"]
 
 Key = tuple[int, int]
-"""Level and number of a pair in its level queue, so that one read finds it."""
+"""Level and number of a pair in its level queue."""
 
 STATE: Key = (-1, 0)
 """Where a flush keeps everything that is not a pair."""
 
 
 class StoreError(SlicewiseError, OSError):
-    """A store that is full, gone, closed or damaged. The window above it is as it was before the call."""
+    """A store is full, unreachable, closed or damaged. The window above it is as it was before the call.
+
+    Examples
+    --------
+    >>> from slicewise.swag import RedisStore
+    >>> RedisStore("redis://127.0.0.1:1/0", timeout=1)
+    Traceback (most recent call last):
+    slicewise.swag.stores.base.StoreError: the store at 'redis://127.0.0.1:1/0' is gone: ...; go on when it is back
+    """
 
 
 class Store(ABC):
-    """A map from keys to values that outlives the window, if it is not :class:`MemoryStore`.
+    """A map from keys to values, which outlives the window unless it is in memory.
 
     A store of your own needs the three methods below; :class:`Codec` turns keys and values into bytes.
 
     Attributes
     ----------
     ahead
-        How many pairs to read at once when the window moves forward, where the user does not say.
+        The number of pairs that a window reads at once when it moves forward, unless its user chooses another.
     """
 
     ahead: ClassVar[int] = 64
 
     @abstractmethod
     def get(self, keys: Sequence[Key]) -> list[Any]:
-        """One value per key, in one round trip; None where there is none."""
+        """Read values in one round trip.
+
+        Parameters
+        ----------
+        keys
+            The keys, level and number each.
+
+        Returns
+        -------
+        list
+            One value per key; None for a key that is not in the store.
+        """
 
     @abstractmethod
     def write(self, puts: Mapping[Key, Any], deletes: Iterable[Key] = ()) -> None:
-        """Put and delete, all or nothing: whoever opens the store afterwards sees the whole batch or none of it."""
+        """Put and delete, all or nothing: whoever opens the store afterwards sees the whole batch or none of it.
+
+        Parameters
+        ----------
+        puts
+            The values to write, by key.
+        deletes
+            The keys to delete; those that are not in the store are skipped.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections; what was written stays."""
+        """Close files and connections; the values that were written stay."""
 
 
 _KEY = struct.Struct(">bQ")
@@ -55,8 +82,8 @@ _KEY = struct.Struct(">bQ")
 class Codec:
     """Keys and values as bytes: a key is its level in one byte and its number in eight, big-endian; a value is data.
 
-    A store is shared and outlives the process, so nothing that it holds is taken for code (:mod:`slicewise.plain`):
-    numbers, text, dates, containers and NumPy arrays are read back, and objects of the classes in ``trust``.
+    A store is shared and outlives the process, so nothing in it is treated as code (:mod:`slicewise.plain`): numbers,
+    text, dates, containers and NumPy arrays are read back, and objects of the classes in ``trust``.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -11,26 +12,24 @@ from typing import IO, Any
 from slicewise.errors import QueryError
 from slicewise.swag.stores.base import Codec, Key, Store, StoreError
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["DiskStore"]
 
 
 class DiskStore(Store):
-    """An embedded database in a directory of its own, one window each. Needs ``pip install slicewise[disk]``.
+    """An embedded database in a directory, for one window. Needs ``pip install slicewise[disk]``.
 
-    LMDB was chosen over RocksDB: it takes no memory of the process but the pages that are read, a flush is one
-    transaction, and space that is given up is used again without compaction.
+    LMDB was chosen over RocksDB: it takes no memory of the process besides the pages that are read, a flush is one
+    transaction, and freed space is used again without compaction.
 
     Parameters
     ----------
     path
-        The directory; made when it is not there.
+        The directory; created if it does not exist.
     max_bytes
-        The most that it may take. Only what is used takes space on disk.
+        The largest size that it may grow to. Only the part in use takes space on disk.
     sync
         Wait for the disk at every flush. Without it a flush survives the end of the process, as with kill -9, but not
         that of the machine.
@@ -76,8 +75,8 @@ class DiskStore(Store):
     def get(self, keys: Sequence[Key]) -> list[Any]:
         key, load = self._codec.key, self._codec.load
         with self._speaking("read"), self._env.begin(buffers=False) as txn:
-            found = [txn.get(key(k)) for k in keys]
-        return [None if data is None else load(data) for data in found]
+            stored = [txn.get(key(k)) for k in keys]
+        return [None if data is None else load(data) for data in stored]
 
     def write(self, puts: Mapping[Key, Any], deletes: Iterable[Key] = ()) -> None:
         key, dump = self._codec.key, self._codec.dump
@@ -88,7 +87,13 @@ class DiskStore(Store):
             txn.cursor().putmulti(data)
 
     def resize(self, max_bytes: int) -> None:
-        """Let it take more: the way out when it is full."""
+        """Let the store grow further, after it has become full.
+
+        Parameters
+        ----------
+        max_bytes
+            The new largest size.
+        """
         _check_bytes(max_bytes)
         with self._speaking("resized"):
             self._env.set_mapsize(max_bytes)
@@ -100,7 +105,7 @@ class DiskStore(Store):
 
     @contextmanager
     def _speaking(self, done: str) -> Any:
-        """Say in our words what went wrong in LMDB."""
+        """Errors of LMDB as a :class:`StoreError` that names the store."""
         try:
             yield
         except (self._lmdb.MapFullError, self._lmdb.DiskError) as e:
@@ -113,9 +118,9 @@ class DiskStore(Store):
 
 
 def _lock(path: str) -> IO[str] | None:
-    """Keep other processes out, which would write over what this one knows; the system unlocks when we end."""
+    """Keep other processes out, which would overwrite this one's state; the lock ends with the process."""
     os.makedirs(path, exist_ok=True)
-    if fcntl is None:
+    if sys.platform == "win32":
         return None
     file = open(os.path.join(path, "window.lock"), "w")  # noqa: SIM115
     try:

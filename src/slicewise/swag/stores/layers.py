@@ -31,11 +31,11 @@ class Layers:
     Parameters
     ----------
     store
-        Where pairs wait.
+        Where pairs are kept.
     buffer
-        How many calls to gather for a flush.
+        The number of calls to gather for a flush.
     ahead
-        How many pairs of a level to read at once, and to keep in its cache.
+        The number of pairs of a level to read at once, and to keep in its cache.
     """
 
     def __init__(self, store: Store, buffer: int, ahead: int) -> None:
@@ -55,7 +55,7 @@ class Layers:
         return self.pending >= self.limit
 
     def __len__(self) -> int:
-        """How many pairs are in local memory."""
+        """The number of pairs in local memory."""
         return len(self._buffer) + sum(map(len, self._cache.values()))
 
     def push(self, level: int, number: int, pair: Pair) -> None:
@@ -63,7 +63,7 @@ class Layers:
         self._buffer[level, number] = pair
 
     def fetch(self, spans: Sequence[Span]) -> list[Pair]:
-        """The pair at the start of each span; what is not in local memory is read in one round trip.
+        """The pair at the start of each span; those not in local memory are read in one round trip.
 
         Runtime complexity: O(spans x ahead), at most one round trip.
         """
@@ -104,7 +104,8 @@ class Layers:
             self.dead[level] = (self.dead.get(level, (start, stop))[0], stop)
 
     def load(self) -> dict[str, Any] | None:
-        """What the last flush said, None from an empty store."""
+        """The state that the last flush wrote, None from an empty store."""
+        state: dict[str, Any] | None
         (state,) = self.store.get([STATE])
         if state is not None:
             self.dead = dict(state["dead"])
@@ -115,7 +116,7 @@ class Layers:
         ends = {level: stop for level, (_, stop) in self.dead.items()}
         puts: dict[Key, Any] = {k: pair for k, pair in self._buffer.items() if k[1] >= ends.get(k[0], 0)}
         deletes, dead = _take(self.dead, SWEEP * max(self.limit, len(puts)))
-        if not self._unsure:  # what never left the buffer is not there to be deleted
+        if not self._unsure:  # pairs that never left the buffer need not be deleted
             deletes = [k for k in deletes if k not in self._buffer]
         puts[STATE] = {**state, "dead": dict(dead)}
         # A connection may break after the server has written. Writing the same again does no harm.
@@ -128,7 +129,7 @@ class Layers:
 
 
 def _take(dead: dict[int, tuple[int, int]], most: int) -> tuple[list[Key], dict[int, tuple[int, int]]]:
-    """Up to ``most`` keys of dead pairs, and what is dead without them."""
+    """Up to ``most`` keys of dead pairs, and the dead pairs that remain."""
     taken: list[Key] = []
     left = {}
     for level, (start, stop) in dead.items():

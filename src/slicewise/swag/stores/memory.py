@@ -39,4 +39,4 @@ class MemoryStore(Store):
         self._values.update(puts)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""

@@ -15,19 +15,28 @@ __all__ = ["RedisStore"]
 class RedisStore(Store):
     """Keys of one window on a Redis server, all with the same prefix. Needs ``pip install slicewise[redis]``.
 
-    How much survives the end of the server is the server's affair (``appendonly``, ``save``). A server that loses pairs
-    is noticed when they are read.
+    The server's settings (``appendonly``, ``save``) decide how much survives its end. Lost pairs are noticed when they
+    are read.
 
     Parameters
     ----------
     url
         The server, such as ``"redis://localhost:6379/0"``.
     name
-        Which window: the prefix of its keys.
+        The name of the window, which is the prefix of its keys.
     timeout
         Seconds to wait for an answer.
     trust
         Classes of your own whose objects may be read back; see :class:`~slicewise.swag.stores.base.Codec`.
+
+    Examples
+    --------
+    With a server, ``AMTA(sw.sum(), store=RedisStore("redis://localhost:6379/0", name="clicks"))`` is a window that
+    outlives its process. An address that is no URL is refused:
+
+    >>> RedisStore("localhost:6379")
+    Traceback (most recent call last):
+    slicewise.errors.QueryError: `url` must be like 'redis://localhost:6379/0'; got 'localhost:6379' ...
     """
 
     def __init__(self, url: str, *, name: str = "slicewise", timeout: float = 10.0, trust: Iterable[type] = ()) -> None:
@@ -51,8 +60,8 @@ class RedisStore(Store):
         if not keys:
             return []
         with self._speaking():
-            found: list[Any] = self._client.mget([self._key(k) for k in keys])
-        return [None if data is None else self._codec.load(data) for data in found]
+            stored: list[Any] = self._client.mget([self._key(k) for k in keys])
+        return [None if data is None else self._codec.load(data) for data in stored]
 
     def write(self, puts: Mapping[Key, Any], deletes: Iterable[Key] = ()) -> None:
         dead = [self._key(k) for k in deletes]
@@ -72,7 +81,7 @@ class RedisStore(Store):
 
     @contextmanager
     def _speaking(self) -> Any:
-        """Say in our words what went wrong at the server."""
+        """Errors of the server as a :class:`StoreError` that names it."""
         try:
             yield
         except (self._redis.ConnectionError, self._redis.TimeoutError) as e:

@@ -1,0 +1,344 @@
+"""The core: what an operator in process and a shard of a stream share. Types, keys, the engine, and what it counts.
+
+Rows are let in here, the watermark moves here, and everything that is known can be saved here and restored. What
+becomes of rows that are refused is the caller's: an operator raises an error, a shard gives them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slicewise.columns import Column
+from slicewise.errors import DataError, QueryError, RefusedRowsError
+from slicewise.plan.plan import ARRIVAL, Plan, check_max_slice, check_runnable, check_store, plan_for
+from slicewise.results import Results
+from slicewise.slicing.adapting import StateLayout, adapted_state
+from slicewise.slicing.engine import Engine
+from slicewise.slicing.held_rows import HeldRows, LateRow
+from slicewise.slicing.input import Batch, check_time, conform, parse_types
+from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.restoring import continue_from
+from slicewise.slicing.rows.gaps import TickGaps
+from slicewise.slicing.snapshots import BoundState, Counters, OperatorState, counting, describe, retire
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.window_manager import Sessions
+from slicewise.slicing.user_code import show_rows
+from slicewise.times import INFINITY
+from slicewise.workload import Workload
+
+__all__ = ["Core", "Insertion", "Refusal"]
+
+NOTHING = Results()
+
+
+@dataclass(frozen=True, eq=False)
+class Refusal:
+    """Rows that were not let in, as they came, and what is wrong with them."""
+
+    error: RefusedRowsError
+    rows: Batch
+
+
+@dataclass(frozen=True, eq=False)
+class Insertion:
+    """What became of a batch: the rows that were let in, which of them are late, and those that were refused."""
+
+    batch: Batch
+    late: np.ndarray
+    refusals: list[Refusal] = field(default_factory=list)
+
+
+class Core:
+    """A workload that runs: rows and watermarks in, results out, state as a value.
+
+    Parameters
+    ----------
+    judges_gaps
+        Whether rows after too many ticks are refused.
+
+    Attributes
+    ----------
+    types, time_type
+        What is known of the types of columns; ``time_type`` is None before the first row.
+    engine
+        None before the first row.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        ordered: bool = False,
+        store: str | None = None,
+        types: Mapping[str, Any] | None = None,
+        max_slice: int | None = None,
+        ties: str = ARRIVAL,
+        judges_gaps: bool = True,
+    ) -> None:
+        check_store(store)
+        check_max_slice(max_slice)
+        check_runnable(workload)
+        self.workload = workload
+        self.ordered = ordered
+        self.store = store
+        self.max_slice = max_slice
+        self.ties = ties
+        self.types = parse_types(types)
+        self._judges_gaps = judges_gaps
+        self.forget_everything()
+
+    def forget_everything(self) -> None:
+        """Become as if nothing had been seen."""
+        self.time_type: pa.DataType | None = None
+        self.engine: Engine | None = None
+        self.keys = KeyTable([])
+        self.watermark = -INFINITY
+        self._waiting: list[HeldRows] = []
+        self._late: list[HeldRows] = []
+        self._rows = self._results = self._late_rows = 0
+        self._gaps: TickGaps | None = None
+        #: Names of queries that counted rows and are gone.
+        self._retired: frozenset[str] = frozenset()
+
+    @property
+    def counters(self) -> Counters:
+        """How many rows came, results went out, and rows came too late."""
+        return Counters(self._rows, self._results, self._late_rows)
+
+    # Rows in
+
+    def insert(self, batch: Batch) -> Insertion:
+        """Let checked rows in, without those that are refused; all of the others or none."""
+        engine = self.bound(batch)
+        columns = {n: conform(c, self.types[n], n) for n, c in batch.columns.items()}
+        shown = show_rows(engine.plan, columns, batch.times)
+        columns, refusals = shown.columns, []
+        if shown.failures:
+            error = shown.error(lambda row: batch.label(row, self.workload))
+            refusals.append(Refusal(error, batch.take(np.array(error.rows, np.int64))))
+            kept = shown.kept(len(batch))
+            batch, columns = batch.pick(kept), {n: c.take(kept) for n, c in columns.items()}
+        key = self.keys.encode(batch.keys, len(batch))
+        gap = self._gap(engine, batch, key, columns)
+        if gap is not None:
+            refusals.append(Refusal(gap, batch.take(np.array(gap.rows, np.int64))))
+            kept = np.delete(np.arange(len(batch)), gap.rows)
+            batch, key, columns = batch.pick(kept), key[kept], {n: c.take(kept) for n, c in columns.items()}
+        late = self._insert(engine, batch, key, columns) if len(batch) else np.empty(0, np.int64)
+        return Insertion(batch, late, refusals)
+
+    def _insert(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> np.ndarray:
+        """Let rows in that nothing is wrong with; which of them are late."""
+        times = batch.times
+        if self.ordered:
+            self._check_order(times, engine.latest)
+        lateness = engine.judge(times)
+        if len(lateness.late):
+            rest = np.delete(np.arange(len(times)), lateness.late)
+            engine.insert(key[rest], times[rest], {n: c.take(rest) for n, c in columns.items()})
+            self._drop_late(HeldRows.of_batch(batch, key, lateness.late))
+        else:
+            engine.insert(key, times, columns)
+        if len(lateness.waiting):
+            self._waiting.append(HeldRows.of_batch(batch, key, lateness.waiting))
+        self._rows += len(batch)
+        return lateness.late
+
+    def insert_slices(self, slices: Slices) -> None:
+        """Let in slices that were cut elsewhere, at the edges of this plan, with the numbers of keys."""
+        assert self.engine is not None
+        lateness = self.engine.judge(slices.first)
+        self._rows += int(slices.rows.sum())
+        if len(lateness.late):
+            self._drop_late(HeldRows.of_slices(slices, lateness.late))
+            slices = slices.take(np.delete(np.arange(len(slices)), lateness.late))
+        elif len(lateness.waiting):
+            self._waiting.append(HeldRows.of_slices(slices, lateness.waiting))
+        self.engine.insert_slices(slices)
+
+    def _gap(
+        self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]
+    ) -> RefusedRowsError | None:
+        """Rows after so much time that too many ticks would be due; where the clock judges rows, none are."""
+        if not self._judges_gaps or not engine.context_aware or not len(batch):
+            return None
+        if self._gaps is None or self._gaps.engine is not engine:
+            self._gaps = TickGaps(engine)
+        return self._gaps.judge(batch, key, columns, self.workload)
+
+    def _check_order(self, times: np.ndarray, latest: int) -> None:
+        back = np.flatnonzero(times[1:] < times[:-1]) + 1 if times[0] >= latest else np.array([0])
+        if len(back):
+            before = times[back[0] - 1] if back[0] else latest
+            raise DataError(
+                f"rows must come in event-time order with ordered=True; row {back[0]} has {times[back[0]]} after "
+                f"{before}; sort them, or use operator() and advance()"
+            )
+
+    def bound(self, batch: Batch) -> Engine:
+        """The engine, made when the first rows show the types of the columns."""
+        if self.engine is not None:
+            if batch.time_type != self.time_type:
+                zones = not (pa.types.is_integer(batch.time_type) or pa.types.is_integer(self.time_type))
+                kinds = "with and without a time zone" if zones else "integers and timestamps"
+                raise DataError(
+                    f"the time column {self.workload.time!r} held {self.time_type} so far, and now {batch.time_type}; "
+                    f"{kinds} cannot be mixed: convert one of them"
+                )
+            return self.engine
+        types = dict(self.types)
+        for name, type_ in batch.types(self.workload).items():
+            if name not in types and pa.types.is_null(type_):
+                raise DataError(
+                    f"column {name!r} holds only nulls so far, so its type is not known; say it: "
+                    f"operator(types={{{name!r}: 'double'}})"
+                )
+            types.setdefault(name, type_)
+        return self.bind(types, batch.time_type)
+
+    def bind(self, types: dict[str, pa.DataType], time_type: pa.DataType) -> Engine:
+        """Make the engine for columns of these types."""
+        self.engine = Engine(self._plan(self.workload, types, time_type))
+        self.engine.watermark = self.watermark
+        self.types, self.time_type = types, time_type
+        self.keys = KeyTable([types[k] for k in self.workload.keys])
+        return self.engine
+
+    def _plan(self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> Plan:
+        return plan_for(
+            workload,
+            types,
+            time_type=time_type,
+            ordered=self.ordered,
+            store=self.store,
+            max_slice=self.max_slice,
+            ties=self.ties,
+        )
+
+    # Results out
+
+    def step(self, watermark: int) -> Results:
+        """Move the watermark: report what ended, correct what changed."""
+        if self.engine is None:
+            self.watermark = watermark
+            return NOTHING
+        try:
+            results, sessions = self.engine.advance(watermark, self.keys)
+        except RefusedRowsError:
+            self._gaps = None  # rows that were known may have been left out
+            raise
+        if self._waiting:
+            self._judge_waiting(sessions)
+        self.watermark = watermark
+        self._results += len(results)
+        return results
+
+    def _judge_waiting(self, sessions: list[Sessions]) -> None:
+        """Old rows counted if they turned out to lie in a session that is still open; else they are late."""
+        assert self.engine is not None
+        for held in self._waiting:
+            joined = np.zeros(len(held.key), bool)
+            for of_gap, gap in zip(sessions, self.engine.plan.gaps, strict=True):
+                joined |= of_gap.hold(held.key, held.first, gap)
+            if not joined.all():
+                self._drop_late(held.take(np.flatnonzero(~joined)))
+        self._waiting = []
+
+    def _drop_late(self, held: HeldRows) -> None:
+        assert self.engine is not None
+        if held.batch is not None:
+            self._late.append(held)
+        self._late_rows += held.count
+        self.engine.forget(int(held.last.max()))
+
+    def late_rows(self) -> Iterator[LateRow]:
+        """The late rows since they were last taken."""
+        return (row for held in self.take_late() for row in held.as_late(self.keys))
+
+    def take_late(self) -> list[HeldRows]:
+        """The late rows since they were last taken, as they are held."""
+        late, self._late = self._late, []
+        return late
+
+    def renumber_keys(self, *, late_rows_have_keys: bool = False) -> None:
+        """Renumber keys from time to time, so that keys without state take no memory.
+
+        Late rows are known by the numbers of their keys, unless they are given back with key columns of their own.
+        """
+        engine = self.engine
+        if engine is None or engine.context_aware:
+            return  # a key that counts rows goes on counting where it stopped
+        state = engine.time.state
+        if len(self.keys) < 1024 or len(self.keys) < 4 * len(state.slices) or self._waiting:
+            return
+        if self._late and not late_rows_have_keys:
+            return
+        used = np.unique(np.concatenate([state.slices.key, state.reported.key]))
+        if 2 * len(used) < len(self.keys):
+            self.keys, numbers = self.keys.without_unused(used)
+            engine.renumber_keys(numbers)
+
+    # State as a value
+
+    def saved(self) -> OperatorState:
+        """Everything that is known."""
+        description = describe(self.workload, self.ordered)
+        if self.engine is None:
+            return OperatorState(description, self.watermark, self.counters)
+        assert self.time_type is not None
+        bound = BoundState(
+            # The user may have given the types of other columns too.
+            types={name: self.types[name] for name in (*self.workload.keys, *self.workload.columns)},
+            time_type=self.time_type,
+            layout=StateLayout.of(self.engine.plan),
+            engine=self.engine.saved(),
+            keys=self.keys.values,
+            numbering=self.keys.numbering,
+            counting=counting(self.workload),
+            retired=self._retired,
+            waiting=self._waiting,
+            late=self._late,
+        )
+        return OperatorState(description, self.watermark, self.counters, bound)
+
+    def restore(self, state: OperatorState) -> None:
+        """Continue from a state; everything is left as it was if that is refused."""
+        state.check(self.workload, self.ordered)
+        bound = state.bound
+        if bound is None:
+            self.forget_everything()
+        else:
+            restored = continue_from(state, self.workload, self.types, self.time_type, self._plan)
+            self.forget_everything()
+            self.types, self.keys, self.engine = restored.types, restored.keys, restored.engine
+            self.time_type = bound.time_type
+            self._retired = restored.retired
+            self._waiting, self._late = list(bound.waiting), list(bound.late)
+        self.watermark = state.watermark
+        counters = state.counters
+        self._rows, self._results, self._late_rows = counters.rows, counters.results, counters.late_rows
+
+    def adapt(self, workload: Workload) -> None:
+        """Run another workload from here on: the same one with queries added or removed."""
+        retired = self._retired
+        if self.engine is not None:
+            going_on = {q.name for q in workload.queries if q in self.workload.queries}
+            retired = retire(retired, counting(self.workload), going_on, workload)
+            missing = [c for c in workload.columns if c not in self.types]
+            if missing:
+                raise QueryError(
+                    f"column {missing[0]!r} was never read before, so its type is not known; say it when the operator "
+                    f"is made: operator(types={{{missing[0]!r}: 'double'}})",
+                    column=missing[0],
+                )
+            assert self.time_type is not None
+            check_time(workload, self.time_type)
+            plan = self._plan(workload, self.types, self.time_type)
+            self.engine = Engine(plan, adapted_state(self.engine, plan))
+        self.workload = workload
+        self._retired = retired

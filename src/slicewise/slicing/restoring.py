@@ -1,0 +1,83 @@
+"""Restoring: an engine that goes on from a state, with queries added or removed and types that may have grown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from slicewise.columns import type_name
+from slicewise.errors import StateError
+from slicewise.plan.plan import Plan
+from slicewise.slicing.adapting import adapted_state, carried_state
+from slicewise.slicing.engine import Engine
+from slicewise.slicing.input import check_time
+from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.snapshots import OperatorState, retire
+from slicewise.slicing.widening import check_types, widened_state
+from slicewise.workload import Workload
+
+__all__ = ["Restored", "continue_from"]
+
+MakePlan = Callable[[Workload, Mapping[str, pa.DataType], pa.DataType], Plan]
+
+
+@dataclass(frozen=True, eq=False)
+class Restored:
+    """What goes on: the engine, the keys, the types of columns, and the names that no query may count rows under."""
+
+    engine: Engine
+    keys: KeyTable
+    types: dict[str, pa.DataType]
+    retired: frozenset[str]
+
+
+def continue_from(
+    state: OperatorState,
+    workload: Workload,
+    types: Mapping[str, pa.DataType],
+    time_type: pa.DataType | None,
+    make_plan: MakePlan,
+) -> Restored:
+    """What a workload goes on with from a state that has seen rows.
+
+    ``types`` and ``time_type`` are those that are known already; None if the time column was not seen yet.
+
+    Raises
+    ------
+    StateError
+        If the state cannot be continued with them.
+    """
+    bound = state.bound
+    assert bound is not None
+    if time_type not in (None, bound.time_type):
+        was = type_name(bound.time_type)
+        raise StateError(
+            f"the state was written with the time column {workload.time!r} as {was}, and now it is "
+            f"{type_name(time_type)}; cast it to {was}, or start anew without the old state"
+        )
+    queries = state.description["queries"]
+    kept = workload.with_queries(tuple(q for q in workload.queries if queries.get(q.name) == repr(q)))
+    retired = retire(bound.retired, bound.counting, [q.name for q in kept.queries], workload)
+    measured = {m.column for q in kept.queries for m in q.window.measures if m.column}
+    wider = check_types(bound.types, types, measured)
+    missing = [c for c in workload.columns if c not in wider]
+    if missing:
+        raise StateError(
+            f"the snapshot never read column {missing[0]!r}, so its type is not known; say it when the operator is "
+            f"made: operator(types={{{missing[0]!r}: 'double'}})"
+        )
+    plan = make_plan(kept, wider, bound.time_type)
+    engine = Engine(
+        plan, carried_state(widened_state(bound.engine, bound.layout, bound.types, plan), bound.layout, plan)
+    )
+    if kept.queries != workload.queries:
+        check_time(workload, bound.time_type)
+        plan = make_plan(workload, wider, bound.time_type)
+        engine = Engine(plan, adapted_state(engine, plan))
+    keys = KeyTable([wider[k] for k in workload.keys])
+    for key in bound.keys:
+        keys.number(key)
+    keys.numbering = bound.numbering
+    return Restored(engine, keys, wider, retired)

@@ -1,0 +1,36 @@
+"""Steps: one move of the watermark, as both halves of ``slicing`` see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slicewise.times import INFINITY
+
+__all__ = ["Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One move of the watermark.
+
+    Attributes
+    ----------
+    before
+        The horizon before it: windows decided by earlier rows were final already.
+    watermark
+        The new watermark: windows due by then are reported.
+    horizon
+        The new horizon: the order of earlier rows is final from now on.
+    passed
+        The watermark before it.
+    """
+
+    before: int
+    watermark: int
+    horizon: int
+    passed: int
+
+    @classmethod
+    def whole(cls) -> Step:
+        """From the beginning to the end of a stream at once."""
+        return cls(-INFINITY, INFINITY, INFINITY, -INFINITY)

@@ -1,0 +1,314 @@
+"""The slice manager: the slices of many keys on event time. Lets rows in, answers watermark steps.
+
+One step, :meth:`SliceManager.advance`, goes through the paper's cast in order: the slices that the slicer cut since the
+last step are merged into those that are kept (*update*), slices that nothing separates any more become one (*merge*),
+sessions are composed, windows that ended or were corrected are looked up and answered, and slices that serve no window
+leave. The state after a step is taken only when the whole step has succeeded, so an error loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from slicewise.aggregates.base import put_parts
+from slicewise.columns import Column
+from slicewise.kernels import KeyTimeIndex
+from slicewise.plan.plan import Plan
+from slicewise.results import INSERT, UPDATE, Block
+from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
+from slicewise.slicing.answers.reported import ReportedWindows
+from slicewise.slicing.shown_columns import shown_columns
+from slicewise.slicing.steps import Step
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import ALL, PeriodicWindows
+from slicewise.slicing.time.slicer import cut_rows, cut_stream
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.time.window_manager import Sessions, corrected_windows, ended_windows, find_sessions
+from slicewise.slicing.window_ranges import WindowRanges
+from slicewise.times import INFINITY
+
+__all__ = ["SliceManager", "TimeState", "TimeStep"]
+
+#: Fewer slices than this are not worth merging.
+FEW_SLICES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class TimeState:
+    """What is kept for windows on event time, as data. Nothing here is ever changed in place.
+
+    Attributes
+    ----------
+    tuples
+        The rows behind the slices, where partials alone are not enough.
+    reported
+        Results that may still be corrected and cannot be derived from the slices; families are the plan's windows,
+        then its session gaps.
+    forgotten
+        Every row before this event time may have left the state: a query added later is complete from here on.
+    """
+
+    slices: Slices
+    tuples: Tuples
+    reported: ReportedWindows = field(default_factory=ReportedWindows.none)
+    forgotten: int = -INFINITY
+
+    @classmethod
+    def empty(cls, plan: Plan) -> TimeState:
+        """Nothing seen."""
+        return cls(Slices.empty(plan.monoids), Tuples.empty(plan.tuple_types))
+
+    def to_data(self) -> dict[str, Any]:
+        """The state as plain data."""
+        return {
+            "slices": self.slices.to_data(),
+            "tuples": self.tuples.to_data(),
+            "reported": self.reported.to_data(),
+            "forgotten": self.forgotten,
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TimeState:
+        """The state from what :meth:`to_data` gave."""
+        return cls(
+            Slices.from_data(data["slices"]),
+            Tuples.from_data(data["tuples"]),
+            ReportedWindows.from_data(data["reported"]),
+            data["forgotten"],
+        )
+
+    def renumbered(self, numbers: np.ndarray) -> TimeState:
+        """The state after keys got other numbers; the order of keys stays."""
+        return replace(
+            self,
+            slices=replace(self.slices, key=numbers[self.slices.key]),
+            tuples=replace(self.tuples, key=numbers[self.tuples.key]),
+            reported=replace(self.reported, key=numbers[self.reported.key]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TimeStep:
+    """What a step came to: the state after it, its results, and under each gap the sessions that rows could join."""
+
+    state: TimeState
+    blocks: list[Block]
+    sessions: list[Sessions]
+
+
+class SliceManager:
+    """The time slices of one plan."""
+
+    def __init__(self, plan: Plan, state: TimeState) -> None:
+        self.plan = plan
+        self.state = state
+        self.windows = PeriodicWindows(plan.windows)
+        self.edges = Edges(self.windows, plan.gaps)
+        #: For each group, the queries of every window, then those of every session gap.
+        self._queries = [QueryFanOut(plan.time_queries(group)) for group in plan.groups]
+        self._one_key = not plan.workload.keys
+        # What came since the last step: slices cut from new rows, and the rows themselves where they are stored.
+        self._new_slices: list[Slices] = []
+        self._new_rows: list[Tuples] = []
+        # Slices may be merged when there are many; at once only if partials of one slice must be combined in order.
+        in_any_order = all(m.aggregate.commutative for m in plan.monoids) or plan.ordered
+        self._merges_late = in_any_order and not plan.recomputed
+        self._merge_at = 0
+
+    # Rows in
+
+    def insert(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
+        """Cut rows into slices, and store them where the plan says so."""
+        plan = self.plan
+        known = {"one_key": self._one_key, "in_order": plan.ordered}
+        slices = cut_stream(key, times, columns, self.edges, plan.monoids, plan.recomputed, **known)
+        self._new_slices += slices
+        if plan.recomputed:
+            stored = {name: columns[name] for name in plan.tuple_types} | shown_columns(columns)
+            self._new_rows.append(Tuples.new(key, times, stored))
+
+    def insert_slices(self, slices: Slices) -> None:
+        """Let in slices that were cut elsewhere, at the edges of this plan; in any order."""
+        self._new_slices.append(slices)
+
+    def cut(self, rows: Tuples) -> Slices:
+        """Slices of rows that are kept elsewhere."""
+        return cut_rows(rows.key, rows.time, rows.columns, self.edges, self.plan.monoids)
+
+    def forget(self, latest: int) -> None:
+        """Note that rows up to this event time were turned away."""
+        self.state = replace(self.state, forgotten=max(self.state.forgotten, latest + 1))
+
+    def next_due(self, watermark: int, waiting: np.ndarray) -> int:
+        """For ordered streams: the event time of the first row that would let some window be reported.
+
+        ``waiting`` are the event times of rows that will be handed over.
+        """
+        due = INFINITY
+        if len(self.windows):
+            following = np.minimum(self.windows.ended_by(ALL, watermark) + 1, self.windows.most)
+            ends = self.windows.ends(ALL, following)
+            due = int(np.where(ends > watermark, ends, INFINITY).min())
+        if self.plan.gaps:
+            slices = self.state.slices
+            alive = slices.last[slices.closed < len(self.plan.gaps)]
+            if len(alive) or len(waiting):
+                oldest = min(alive.min(initial=INFINITY), waiting.min(initial=INFINITY))
+                due = min(due, int(oldest) + self.plan.gaps[0] + 1)
+        return due
+
+    # Results out
+
+    def advance(self, step: Step, answers: Answers, handed_over: Slices | None = None) -> TimeStep:
+        """Report what ended, correct what changed, drop what is over; gives the state after it, which is not yet taken.
+
+        ``handed_over`` are slices of rows that waited elsewhere until the watermark passed them.
+        """
+        state = self._current(step.before, [] if handed_over is None else [handed_over])
+        slices, tuples, reported = state.slices, state.tuples, state.reported
+        blocks: list[Block] = []
+        open_sessions = []
+        for level, gap in enumerate(self.plan.gaps):
+            sessions = find_sessions(slices, gap, level)
+            closed = sessions.end < step.before
+            reported, results = self._report_sessions(sessions, level, ~closed, step, reported, slices, answers)
+            blocks += results
+            slices, tuples = _close(slices, tuples, sessions, closed | (sessions.end < step.horizon), level)
+            open_sessions.append(sessions.take(~closed))
+        reported, results = self._report_windows(step, reported, slices, answers)
+        blocks += results
+        forgotten = state.forgotten
+        if len(slices) >= self._merge_at or step.watermark >= INFINITY:
+            slices, forgotten = self._without_old(slices, step.horizon, forgotten)
+            tuples = tuples.behind(slices) if len(tuples) else tuples
+            self._merge_at = 2 * len(slices) + FEW_SLICES if self._merges_late else 0
+        after = TimeState(slices.reported(), tuples, reported.correctable(step.horizon), forgotten)
+        return TimeStep(after, blocks, open_sessions)
+
+    def commit(self, state: TimeState) -> None:
+        """Take the state after a step."""
+        self.state = state
+        self._new_slices, self._new_rows = [], []
+
+    def settled(self, horizon: int, handed_over: Slices | None = None) -> TimeState:
+        """The state with what came since merged into the slices, and no more slices than needed."""
+        return self._merged(horizon, self._new_slices + ([] if handed_over is None else [handed_over]))
+
+    # Inside
+
+    def _report_windows(
+        self, step: Step, reported: ReportedWindows, slices: Slices, answers: Answers
+    ) -> tuple[ReportedWindows, list[Block]]:
+        """Result rows for corrected and for newly ended windows."""
+        index = KeyTimeIndex(slices.key, slices.first, one_key=self._one_key)
+        windows = ended_windows(self.windows, slices, index, step.passed, step.watermark)
+        change = revision = None
+        if self.plan.workload.lateness and step.passed > -INFINITY:
+            changed, known = corrected_windows(self.windows, slices, index, step.before, step.passed)
+            if len(changed):
+                windows = changed.joined(windows)
+                change, revision = np.full(len(windows), INSERT), np.zeros(len(windows), np.int64)
+                at = np.flatnonzero(known)
+                change[at] = UPDATE
+                reported, revision[at] = reported.revised(_entries(changed.take(at)))
+        partials = StoredPartials(self.plan, slices.parts, slices.first, slices.last)
+        return reported, answers.blocks(windows, self._queries, partials, change, revision)
+
+    def _report_sessions(
+        self,
+        sessions: Sessions,
+        level: int,
+        counted: np.ndarray,
+        step: Step,
+        reported: ReportedWindows,
+        slices: Slices,
+        answers: Answers,
+    ) -> tuple[ReportedWindows, list[Block]]:
+        """Result rows for sessions that are complete, were corrected, or are no more."""
+        ready = np.flatnonzero(counted & (sessions.end < step.watermark))
+        windows = sessions.ranges(ready, len(self.plan.windows) + level)
+        change = revision = None
+        blocks: list[Block] = []
+        if self.plan.workload.lateness:
+            of_level = reported.family == len(self.plan.windows) + level
+            compared = reported.take(of_level).compare(_entries(windows), sessions.fresh[ready])
+            reported = reported.take(~of_level).joined(compared.now)
+            blocks += answers.retractions(compared.gone, self._queries)
+            windows, change = windows.take(compared.shown), compared.change
+            revision = compared.now.revision[compared.shown]
+        some = None if len(sessions.slices) == len(slices) else sessions.slices
+        partials = StoredPartials(self.plan, slices.parts, slices.first, slices.last, some=some, disjoint=True)
+        return reported, blocks + answers.blocks(windows, self._queries, partials, change, revision)
+
+    def _current(self, horizon: int, handed_over: list[Slices]) -> TimeState:
+        """The state with what came since, merged if it is time to."""
+        new = self._new_slices + handed_over
+        if len(self.state.slices) + sum(map(len, new)) >= self._merge_at:
+            return self._merged(horizon, new)
+        return replace(self.state, slices=self.state.slices.joined(new))
+
+    def _merged(self, horizon: int, new: Sequence[Slices]) -> TimeState:
+        """The state with new slices merged into those that are there."""
+        state, plan = self.state, self.plan
+        slices, forgotten = self._without_old(state.slices, horizon, state.forgotten)
+        slices = slices.settled(new, self.edges, horizon, plan.gaps, plan.monoids)
+        tuples = state.tuples
+        if plan.recomputed:
+            tuples = tuples.joined(self._new_rows, plan.order)
+            slices = self._recomputed(slices, tuples, horizon)
+        return replace(state, slices=slices, tuples=tuples, forgotten=forgotten)
+
+    def _without_old(self, slices: Slices, horizon: int, forgotten: int) -> tuple[Slices, int]:
+        """Without slices that serve no window any more, and the event time from which all rows are still there."""
+        needed = slices.first >= self.windows.oldest_open_start(horizon)
+        if self.plan.gaps:
+            needed |= slices.closed < len(self.plan.gaps)
+        if needed.all():
+            return slices, forgotten
+        return slices.take(np.flatnonzero(needed)), max(forgotten, int(slices.last[~needed].max()) + 1)
+
+    def _recomputed(self, slices: Slices, tuples: Tuples, horizon: int) -> Slices:
+        """Compute again, from the stored tuples, what depends on the order of rows."""
+        overlapping = (slices.key[1:] == slices.key[:-1]) & (slices.first[1:] <= slices.last[:-1])
+        if overlapping.any() and int(slices.rows.sum()) == len(tuples):
+            # Rows of an open session lie among those of a closed one. Only slices that follow each other can be
+            # combined in order, so they are split at each other's rows.
+            cells = self.edges.needed_cells(tuples.time, horizon)
+            return tuples.cut(cells, self.plan.gaps, self.plan.monoids)
+        dirty = np.flatnonzero(slices.fresh)
+        if not len(dirty):
+            return slices
+        rows, starts = tuples.rows_of(slices.take(dirty))
+        parts = list(slices.parts)
+        for i in self.plan.recomputed:
+            parts[i] = put_parts(parts[i], dirty, tuples.fold(self.plan.monoids[i], rows, starts))
+        return replace(slices, parts=tuple(parts))
+
+    def _check(self, horizon: int) -> None:
+        """The invariants, for tests."""
+        self.state.slices._check(self.edges, horizon, self.plan.gaps)
+
+
+def _entries(windows: WindowRanges) -> ReportedWindows:
+    """Windows as entries of the table of reported ones: correctable until the horizon reaches what made them due."""
+    return ReportedWindows.new(windows.family, windows.key, windows.start, windows.end, windows.decided - 1)
+
+
+def _close(slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray, level: int) -> tuple[Slices, Tuples]:
+    """Mark the slices of sessions that are over, so that no row joins them again under this gap."""
+    if not over.any():
+        return slices, tuples
+    members = np.zeros(len(sessions.slices) + 1, np.int64)
+    np.add.at(members, sessions.low[over], 1)
+    np.add.at(members, sessions.high[over], -1)
+    done = sessions.slices[np.cumsum(members[:-1]) > 0]
+    closed = slices.closed.copy()
+    closed[done] = np.maximum(closed[done], level + 1)
+    if len(tuples):
+        tuples = tuples.marked(slices.take(done), closed[done])
+    return replace(slices, closed=closed), tuples

@@ -1,0 +1,218 @@
+"""Context-aware windows: where they lie among the rows of one key, by definition. The oracle reports them.
+
+The rows are in event-time order and have positions 0, 1, 2, ...; every window is a range ``[low, high)`` of positions.
+Each has a time at which it is *due*, when the watermark reaches it, and a time at which a row or a tick has *decided*
+it: once no row can arrive before that time, the window is final.
+
+======================================  ==========================  =========================  ======================
+window                                  holds                       start, end                 due
+======================================  ==========================  =========================  ======================
+``sliding(rows(n), every=rows(m))``     positions [k m, k m + n)    these positions            after its last row
+``sliding(units(x), every=units(y))``   measures [k y, k y + x)     these bounds               at the first row beyond
+``punctuated``                          from marker to marker       times of the markers       at the marker behind it
+``frames``                              a run that meets the        times of its first row     at the row that breaks
+                                        condition                   and of the row behind it   the run
+``sliding`` with two measures,          at each tick of ``every``,  positions; time and tick;  after the m-th row; at
+``policy``                              the last ``length`` before  measure and tick           the tick; at the first
+                                        it, or the rows not                                    row at or beyond it
+                                        evicted
+======================================  ==========================  =========================  ======================
+
+Windows that users write in code are in :mod:`slicewise.testing.user_code`. Conditions are the one part of the oracle
+that runs code of the engine: the masks of :mod:`slicewise.conditions`, which have a twin of their own, row by row, in
+the tests.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from slicewise.amounts import ROWS, Amount
+from slicewise.columns import Column
+from slicewise.errors import DataError
+from slicewise.testing.oracle_rows import ANYWHERE, OF_QUERY, RefusedRowError, Row, column_of
+from slicewise.testing.ticks import ticks_over, windows_with
+
+__all__ = ["Tick", "WindowRange", "counts", "frames", "looking_back", "multi_measure", "punctuated", "units"]
+
+
+class WindowRange(NamedTuple):
+    """A window: its bounds as reported, its positions, when it is due, and the event time that decides it."""
+
+    start: Any
+    end: Any
+    low: int
+    high: int
+    due: float
+    decided: float
+
+
+class Tick(NamedTuple):
+    """A moment at which to report: the number of rows before it, and the times of its :class:`WindowRange`."""
+
+    at: Any
+    high: int
+    due: float
+    decided: float
+
+
+def counts(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """Full windows only.
+
+    ::
+
+        positions   0  1  2  3  4  5  6          sliding(rows(3), every=rows(2))
+                   [0-------)
+                         [1-------)
+                               [2-------)
+    """
+    n, m, offset = query.window.length.size, query.window.every.size, query.window.offset
+    windows = []
+    for low in range(offset, len(rows) - n + 1, m):
+        last = rows[low + n - 1].time
+        windows.append(WindowRange(low, low + n, low, low + n, last + 1, last))
+    return windows
+
+
+def units(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """Windows on a measure that never goes back; one is over with the first row at or beyond its end."""
+    window = query.window
+    measures = measured(rows, window.length.measure.column)
+    held = {w for u in measures for w in windows_with(u, window.length.size, window.every.size, window.offset)}
+    windows = []
+    for start, end in sorted(held):
+        low, high = bisect_left(measures, start), bisect_left(measures, end)
+        time = rows[high].time if high < len(rows) else math.inf
+        windows.append(WindowRange(start, end, low, high, time, time))
+    return windows
+
+
+def punctuated(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """A marker starts a window and ends the one before; the rows before the first marker are a window too.
+
+    ::
+
+        a  b  M  c  M  d
+        [0----)
+              [1----)
+                    [2----        open: no end
+    """
+    meets = meeting(query, rows)
+    bounds = [*(i for i in range(len(rows)) if i == 0 or meets[i]), len(rows)]
+    return [_run(rows, low, high) for low, high in itertools.pairwise(bounds)]
+
+
+def frames(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """Maximal runs of rows that meet the condition, if they are long enough.
+
+    ::
+
+        1  1  0  1  0  1  1          min_rows=2
+        [0----)        [1----        the second is open: no end
+    """
+    meets = meeting(query, rows)
+    starts = [i for i in range(len(rows)) if meets[i] and (i == 0 or not meets[i - 1])]
+    ends = [next((j for j in range(i, len(rows)) if not meets[j]), len(rows)) for i in starts]
+    runs = zip(starts, ends, strict=True)
+    return [_run(rows, low, high) for low, high in runs if high - low >= query.window.min_rows]
+
+
+def multi_measure(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """Length in one measure, slide in another: at each tick of ``every`` the last ``length`` before it.
+
+    A length of rows counts them. A length on time or another measure reaches back from the last row before the tick:
+    it takes the rows less than ``length`` before that one, itself included.
+    """
+    length = query.window.length
+    if length.measure == ROWS:
+        return looking_back(rows, query.window.every, lambda high: max(0, high - length.size))
+    measures = measured(rows, length.measure.column)
+    return looking_back(rows, query.window.every, lambda high: bisect_right(measures, measures[high - 1] - length.size))
+
+
+def looking_back(rows: Sequence[Row], every: Amount, low_of: Callable[[int], int]) -> list[WindowRange]:
+    """At each tick of ``every``, the rows before it from ``low_of(high)`` on, where ``high`` of them come before."""
+    windows = []
+    for tick in _ticks(rows, every):
+        low = low_of(tick.high)
+        if low < tick.high:
+            start = low if every.measure == ROWS else measured(rows, every.measure.column)[low]
+            windows.append(WindowRange(start, tick.at, low, tick.high, tick.due, tick.decided))
+    return windows
+
+
+def _ticks(rows: Sequence[Row], every: Amount) -> list[Tick]:
+    """From the first tick after the first row to the first after the last row; of rows, every m-th."""
+    if every.measure == ROWS:
+        highs = range(int(every.size), len(rows) + 1, int(every.size))
+        return [Tick(high, high, rows[high - 1].time + 1, rows[high - 1].time) for high in highs]
+    column = every.measure.column
+    measures = measured(rows, column)
+    ticks = []
+    for at in ticks_over(measures[0], measures[-1], every.size) if rows else ():
+        high = bisect_left(measures, at)
+        if column is None:
+            ticks.append(Tick(at, high, at, at - 1))
+        else:
+            time = rows[high].time if high < len(rows) else math.inf
+            ticks.append(Tick(at, high, time, time))
+    return ticks
+
+
+def _run(rows: Sequence[Row], low: int, high: int) -> WindowRange:
+    """The window from one row up to another; a window that runs to the last row is still open."""
+    if high == len(rows):
+        return WindowRange(rows[low].time, None, low, high, math.inf, math.inf)
+    end = rows[high].time
+    return WindowRange(rows[low].time, end, low, high, end, end)
+
+
+def measured(rows: Sequence[Row], column: str | None) -> list[Any]:
+    """The measure of each row: its event time, or the value of a column."""
+    return [row.time if column is None else row.values[column] for row in rows]
+
+
+def check_condition(query: Any, row: Row) -> None:
+    """Refuse a row on which the user's function raises that says which rows start windows or belong to frames."""
+    if getattr(query.window, "rule", None) is None or isinstance(query.window.rule.predicate, str):
+        return
+    try:
+        _mask(query, [row])
+    except DataError as error:
+        raise _refused(query, row, error, ANYWHERE) from error
+
+
+def meeting(query: Any, rows: Sequence[Row]) -> list[bool]:
+    """Which rows meet the condition of a window."""
+    try:
+        return _mask(query, rows)
+    except DataError:
+        for row in rows:
+            try:
+                _mask(query, [row])
+            except DataError as error:
+                raise _refused(query, row, error) from error
+        raise
+
+
+def _refused(query: Any, row: Row, error: DataError, out_of: str = OF_QUERY) -> RefusedRowError:
+    return RefusedRowError(row, query.name, str(error).removeprefix(f"query {query.name!r}: "), out_of)
+
+
+def _mask(query: Any, rows: Sequence[Row]) -> list[bool]:
+    rule = query.window.rule
+    columns = {}
+    for name in rule.columns:
+        values = [column_of(row.values, name, f"{rule} reads") for row in rows]
+        try:
+            columns[name] = Column.of(values)
+        except (pa.ArrowException, TypeError) as error:
+            raise DataError(f"the column {name!r} has values of different types; {error}") from error
+    mask: list[bool] = rule.mask(columns, len(rows), query=query.name).tolist()
+    return mask

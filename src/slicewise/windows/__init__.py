@@ -1,0 +1,55 @@
+"""Windows: frozen descriptions of where windows begin and end. Written by users, read by the plan; no engine in here.
+
+Every window is half-open, ``[start, end)``. Its :class:`Context` is the paper's class: how much of the stream one must
+have seen to know where the windows lie. Its ``measures`` are what their bounds are counted in. Everything that later
+stages need to know of a kind is an attribute of :class:`Window`.
+"""
+
+from slicewise.windows.conditional import Conditional, Frames, Punctuated, frames, punctuated
+from slicewise.windows.custom import EVERY_ROW, Evict, Policy, UserDefined, policy, user_defined
+from slicewise.windows.families import PeriodicFamily, Progression, Shape
+from slicewise.windows.kinds import Context, Window
+from slicewise.windows.regular import (
+    Between,
+    ContextFree,
+    Cumulative,
+    Landmark,
+    Sliding,
+    between,
+    cumulative,
+    landmark,
+    sliding,
+    tumbling,
+)
+from slicewise.windows.sessions import Session, session
+
+__all__ = [
+    "EVERY_ROW",
+    "Between",
+    "Conditional",
+    "Context",
+    "ContextFree",
+    "Cumulative",
+    "Evict",
+    "Frames",
+    "Landmark",
+    "PeriodicFamily",
+    "Policy",
+    "Progression",
+    "Punctuated",
+    "Session",
+    "Shape",
+    "Sliding",
+    "UserDefined",
+    "Window",
+    "between",
+    "cumulative",
+    "frames",
+    "landmark",
+    "policy",
+    "punctuated",
+    "session",
+    "sliding",
+    "tumbling",
+    "user_defined",
+]

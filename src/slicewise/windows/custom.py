@@ -1,0 +1,193 @@
+"""Custom windows: the user's code decides where windows begin and end, record by record or by what to evict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.multi import check_watched
+from slicewise.amounts import ROWS, TIME, Amount, Measure, to_amount
+from slicewise.errors import QueryError
+from slicewise.windows.kinds import Context, Window
+from slicewise.windows.parameters import Length, check_columns, format_amount, format_code
+
+__all__ = ["Evict", "Policy", "UserDefined", "policy", "user_defined"]
+
+EVERY_ROW = Amount(1, ROWS)
+
+
+class Evict(NamedTuple):
+    """What a non-deterministic window answers to a row that has joined it.
+
+    Parameters
+    ----------
+    n : int
+        How many rows leave the front of the window.
+    trigger : bool
+        Whether the window is reported then.
+
+    Examples
+    --------
+    The last three rows, reported after every second one:
+
+    >>> import slicewise as sw
+    >>> class LastThree:
+    ...     def __init__(self):
+    ...         self.rows = 0
+    ...     def on_record(self, time, row):
+    ...         self.rows += 1
+    ...         return sw.Evict(1 if self.rows > 3 else 0, trigger=self.rows % 2 == 0)
+    >>> window = sw.user_defined(LastThree, deterministic=False)
+    >>> op = sw.Workload(time="ts").query("three", window, total=sw.sum("v")).operator()
+    >>> _ = op.process_batch({"ts": [1, 2, 3, 4], "v": [1, 2, 3, 4]})
+    >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
+    [(1, 2, 3), (2, 4, 9)]
+    """
+
+    n: int
+    trigger: bool
+
+
+@dataclass(frozen=True, repr=False)
+class UserDefined(Window):
+    """Cutty's discretisation: the user's object returns, record by record, how many windows begin and end."""
+
+    has_lengths = False
+    factory: Callable[[], Any]
+    columns: tuple[str, ...] = ()
+    deterministic: bool = True
+
+    @property
+    def context(self) -> Context:
+        return Context.FORWARD_FREE if self.deterministic else Context.FORWARD_AWARE
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return (TIME,)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.columns
+
+    @property
+    def state_classes(self) -> frozenset[type]:
+        return frozenset([type(self.factory())])
+
+    def __repr__(self) -> str:
+        return f"user_defined({format_code(self.factory)}, columns={list(self.columns)!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class Policy(Window):
+    """MTA's window slide policy: the longest prefix for which ``evict(total, oldest)`` holds leaves the window."""
+
+    evict: Callable[[Any, Any], bool]
+    watch: tuple[tuple[str, Aggregate], ...] = ()
+    every: Amount = EVERY_ROW
+
+    @property
+    def context(self) -> Context:
+        return Context.FORWARD_AWARE
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return (self.every.measure,)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        watched = (column for _, aggregate in self.watch for column in aggregate.columns)
+        return tuple(dict.fromkeys([*super().reads, *watched]))
+
+    def check_types(self, types: Mapping[str, pa.DataType]) -> None:
+        for _, aggregate in self.watch:
+            aggregate.bind(*(types[column] for column in aggregate.columns))
+
+    def __repr__(self) -> str:
+        return f"policy({format_code(self.evict)}, every={format_amount(self.every)})"
+
+
+def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), deterministic: bool = True) -> UserDefined:
+    """Windows that the user's own object finds, record by record in event-time order.
+
+    Parameters
+    ----------
+    factory : callable
+        A class, or a function without arguments, that makes an object per key. For each record of the key,
+        ``on_record(time, row)`` is called, where ``row`` is a dict; or ``on_batch(times, columns)`` for many at once,
+        with arrays. Both return how many windows begin with the record and how many end before it, as two integers or
+        two arrays of them; the window that began first ends first.
+    columns : sequence of str, optional
+        The columns that ``row`` holds.
+    deterministic : bool, optional
+        False for an object that returns :class:`Evict` instead: one window per key, which every record joins and whose
+        oldest rows leave.
+
+    Returns
+    -------
+    UserDefined
+        The window.
+
+    Examples
+    --------
+    A new window at each change of sides:
+
+    >>> import slicewise as sw
+    >>> class Sides:
+    ...     side = None
+    ...     def on_record(self, time, row):
+    ...         changed, first, self.side = row["side"] != self.side, self.side is None, row["side"]
+    ...         return int(changed), int(changed and not first)
+    >>> op = sw.Workload(time="ts").query("sides", sw.user_defined(Sides, columns=["side"]), n=sw.count()).operator()
+    >>> _ = op.process_batch({"ts": [1, 4, 7, 12], "side": ["buy", "buy", "sell", "buy"]})
+    >>> [(r.start, r.end, r.values["n"]) for r in op.close()]
+    [(1, 7, 2), (7, 12, 1), (12, None, 1)]
+    """
+    if not callable(factory):
+        raise QueryError(
+            f"`factory` must be a class or function that makes a window object; got {factory!r}", parameter="factory"
+        )
+    return UserDefined(factory, check_columns(columns), deterministic)
+
+
+def policy(
+    evict: Callable[[Any, Any], bool], *, watch: Mapping[str, Aggregate] | None = None, every: Length | None = None
+) -> Policy:
+    """A window that every row joins, and whose oldest rows leave for as long as ``evict`` returns true.
+
+    Parameters
+    ----------
+    evict : callable
+        ``evict(total, oldest)`` returns whether the ``oldest`` rows, a prefix of the window, leave; ``total`` is the
+        whole window. Both are dicts with the values of the aggregates in ``watch``. The longest such prefix leaves.
+    watch : mapping of str to Aggregate, optional
+        The aggregates that ``evict`` sees.
+    every : str, int, timedelta or Amount, optional
+        When the window is reported: after every row by default, after each ``sw.rows(n)``, at ticks of event time, or
+        of units of a column.
+
+    Returns
+    -------
+    Policy
+        The window.
+
+    Examples
+    --------
+    The fewest of the latest rows whose sum is at least 10:
+
+    >>> import slicewise as sw
+    >>> def enough_without(total, oldest):
+    ...     return total["sum"] - oldest["sum"] >= 10
+    >>> window = sw.policy(enough_without, watch={"sum": sw.sum("v")})
+    >>> op = sw.Workload(time="ts").query("enough", window, total=sw.sum("v"), n=sw.count()).operator()
+    >>> _ = op.process_batch({"ts": [1, 2, 3, 4], "v": [4, 5, 6, 9]})
+    >>> [(r.start, r.end, r.values["total"], r.values["n"]) for r in op.close()]
+    [(0, 1, 4, 1), (0, 2, 9, 2), (1, 3, 11, 2), (2, 4, 15, 2)]
+    """
+    if not callable(evict):
+        raise QueryError(f"`evict` must be a function evict(total, oldest) -> bool; got {evict!r}", parameter="evict")
+    watched = () if watch is None else check_watched(watch)
+    return Policy(evict, watched, EVERY_ROW if every is None else to_amount(every, name="every"))

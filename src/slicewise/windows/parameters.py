@@ -1,0 +1,114 @@
+"""Parameters: how windows read, check and write what they are given. Below all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+
+from slicewise.amounts import INTEGER, TIME, Amount, Measure, format_instant, in_unit, to_offset
+from slicewise.conditions import Condition
+from slicewise.errors import QueryError
+
+__all__ = [
+    "Instant",
+    "Length",
+    "check_columns",
+    "check_condition",
+    "check_event_time",
+    "format_amount",
+    "format_code",
+    "format_instant_on",
+    "format_offset",
+    "in_time_unit",
+    "read_offset",
+]
+
+#: What :func:`slicewise.amounts.to_amount` reads, and :func:`slicewise.amounts.to_instant`.
+Length = str | int | timedelta | np.timedelta64 | np.integer[Any] | Amount
+Instant = str | int | date | np.datetime64 | np.integer[Any]
+
+
+# Reading
+
+
+def read_offset(offset: Length, length: Amount) -> int:
+    """The smallest offset that means the same: windows a whole ``length`` apart are the same windows.
+
+    >>> read_offset("90 minutes", Amount(3_600_000_000, TIME))
+    1800000000
+    """
+    amount = to_offset(offset, name="offset")
+    if amount.size == 0:
+        return 0
+    if amount.measure != length.measure:
+        raise QueryError(
+            f"`offset` must be in the measure of the window; got {format_amount(amount)} with {format_amount(length)}",
+            parameter="offset",
+        )
+    return amount.size % length.size  # type: ignore[return-value]  # a float for units that are floats
+
+
+def check_event_time(amount: Amount, name: str) -> Amount:
+    """Refuse an amount that is no length of event time."""
+    if not amount.measure.is_event_time:
+        raise QueryError(
+            f"`{name}` must be a duration or an integer of event time; got {format_amount(amount)}", parameter=name
+        )
+    return amount
+
+
+def check_condition(condition: Any, columns: Any) -> tuple[str, ...]:
+    """The columns that a condition names; refuses what is no condition."""
+    named = check_columns(columns)
+    if isinstance(condition, str) and named:
+        raise QueryError(
+            f"`columns` is for a function; the expression {condition!r} says what it reads; leave it out",
+            parameter="columns",
+        )
+    Condition.of(condition, named)  # what cannot be read is refused here
+    return named
+
+
+def check_columns(columns: Any) -> tuple[str, ...]:
+    """The columns that user code reads; refuses what is no list of names."""
+    listed = isinstance(columns, Sequence) and not isinstance(columns, str)
+    if not listed or not all(isinstance(c, str) for c in columns):
+        raise QueryError(f"`columns` must be a list of column names; got {columns!r}", parameter="columns")
+    return tuple(columns)
+
+
+def in_time_unit(amount: Amount, unit: str | None, name: str, *, instant: bool = False) -> Amount:
+    """A length of event time as the engine counts it: in this unit; without one microseconds, or plain integers."""
+    if unit is None and amount.measure == INTEGER:
+        return amount
+    return in_unit(amount, unit or TIME.unit, name=name, instant=instant)
+
+
+# Writing: as the Python that makes the same
+
+
+def format_amount(amount: Amount) -> str:
+    """A length as an argument.
+
+    >>> format_amount(Amount(5_000_000, TIME)), format_amount(Amount(5, INTEGER))
+    ("'5 seconds'", '5')
+    """
+    return repr(str(amount)) if amount.measure.kind == "time" else str(amount)
+
+
+def format_offset(offset: int, measure: Measure) -> str:
+    """An offset behind other arguments; nothing for none."""
+    return f", offset={format_amount(Amount(offset, measure))}" if offset else ""
+
+
+def format_instant_on(instant: int, measure: Measure) -> str:
+    """A point on a measure of event time as an argument."""
+    return repr(format_instant(instant, measure.unit)) if measure.kind == "time" else str(instant)
+
+
+def format_code(code: Any) -> str:
+    """An expression, or the name of the user's function or class."""
+    return repr(code) if isinstance(code, str) else getattr(code, "__qualname__", repr(code))

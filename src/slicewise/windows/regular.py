@@ -1,0 +1,393 @@
+"""Regular windows: lengths, slides and fixed points on a measure decide where they lie, and no row does.
+
+The exception is a sliding window whose length and slide are on two measures: rows relate one to the other.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from slicewise.amounts import INTEGER, TIME, Amount, Measure, to_amount, to_instant
+from slicewise.errors import QueryError
+from slicewise.windows.families import PeriodicFamily, Shape
+from slicewise.windows.kinds import Context, Window
+from slicewise.windows.parameters import (
+    Instant,
+    Length,
+    check_event_time,
+    format_amount,
+    format_instant_on,
+    format_offset,
+    in_time_unit,
+    read_offset,
+)
+
+__all__ = [
+    "Between",
+    "ContextFree",
+    "Cumulative",
+    "Landmark",
+    "Sliding",
+    "between",
+    "cumulative",
+    "landmark",
+    "sliding",
+    "tumbling",
+]
+
+
+@dataclass(frozen=True, repr=False)
+class Sliding(Window):
+    """A window of ``length`` every ``every``; tumbling when the two are the same."""
+
+    length: Amount
+    every: Amount
+    offset: int = 0
+
+    @property
+    def kind(self) -> str:
+        return "tumbling" if self.is_tumbling else "sliding"
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether each window begins where the one before ends."""
+        return self.length == self.every
+
+    @property
+    def context(self) -> Context:
+        return Context.FREE if len(self.measures) == 1 else Context.FORWARD_AWARE
+
+    @functools.cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        return tuple(dict.fromkeys((self.length.measure, self.every.measure)))
+
+    @property
+    def instants(self) -> Mapping[str, int]:
+        return {"offset": self.offset}
+
+    @property
+    def overlap(self) -> int:
+        # Not by the family alone: units may be fractions.
+        return max(1, int(-(-self.length.size // self.every.size))) if self.axis is not None else 1
+
+    @functools.cached_property
+    def family(self) -> PeriodicFamily | None:
+        every, length = self.every.size, self.length.size
+        if self.axis is None or not (isinstance(every, int) and isinstance(length, int)):
+            return None
+        return PeriodicFamily(Shape.SLIDING, every, self.offset + length, length, self.offset)
+
+    def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
+        return _offset_in_unit(self.offset, self.measure, unit)
+
+    def __repr__(self) -> str:
+        offset = format_offset(self.offset, self.length.measure)
+        if self.is_tumbling:
+            return f"tumbling({format_amount(self.length)}{offset})"
+        return f"sliding({format_amount(self.length)}, every={format_amount(self.every)}{offset})"
+
+
+class ContextFree(Window):
+    """A window whose bounds do not depend on rows."""
+
+    @property
+    def context(self) -> Context:
+        return Context.FREE
+
+
+@dataclass(frozen=True, repr=False)
+class Cumulative(ContextFree):
+    """Within each ``length``, windows that grow by ``every``."""
+
+    length: Amount
+    every: Amount
+    offset: int = 0
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return (self.length.measure,)
+
+    @property
+    def instants(self) -> Mapping[str, int]:
+        return {"offset": self.offset}
+
+    @functools.cached_property
+    def family(self) -> PeriodicFamily:
+        every, length = int(self.every.size), int(self.length.size)
+        return PeriodicFamily(Shape.CUMULATIVE, every, self.offset, length, self.offset)
+
+    def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
+        return _offset_in_unit(self.offset, self.measure, unit)
+
+    def __repr__(self) -> str:
+        offset = format_offset(self.offset, self.length.measure)
+        return f"cumulative({format_amount(self.length)}, every={format_amount(self.every)}{offset})"
+
+
+@dataclass(frozen=True, repr=False)
+class Landmark(ContextFree):
+    """From the fixed point ``since`` to now, reported at every tick of ``every`` that brought rows.
+
+    ``since`` is in the measure of ``every`` unless ``on`` is another one; a workload with a unit makes them one.
+    """
+
+    every: Amount
+    since: int = 0
+    on: Measure | None = None
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return (self.every.measure,)
+
+    @property
+    def instants(self) -> Mapping[str, int]:
+        return {"since": self.since}
+
+    @functools.cached_property
+    def family(self) -> PeriodicFamily:
+        every = int(self.every.size)
+        return PeriodicFamily(Shape.FIXED, every, self.since, every, self.since)
+
+    def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
+        measure = self.on or self.every.measure
+        since = in_time_unit(Amount(self.since, measure), unit, "since", instant=True)
+        if since.measure != in_time_unit(self.every, unit, "every").measure:
+            raise QueryError(
+                f"`since` and `every` must be in one measure; got {self!r}; use a point in time and a duration for a "
+                "timestamp column, integers for an integer one, or say what those count: Workload(unit=...)",
+                parameter="since",
+            )
+        return {"since": since.size, "on": None}
+
+    def _is_in_unit(self, unit: str | None) -> bool:
+        return self.on is None and super()._is_in_unit(unit)
+
+    def __repr__(self) -> str:
+        since = format_instant_on(self.since, self.on or self.every.measure)
+        return f"landmark(every={format_amount(self.every)}, since={since})"
+
+
+@dataclass(frozen=True, repr=False)
+class Between(ContextFree):
+    """One fixed window."""
+
+    start: int
+    end: int
+    on: Measure = TIME
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return (self.on,)
+
+    @property
+    def instants(self) -> Mapping[str, int]:
+        return {"start": self.start, "end": self.end}
+
+    @functools.cached_property
+    def family(self) -> PeriodicFamily:
+        length = self.end - self.start
+        return PeriodicFamily(Shape.FIXED, length, self.start, length, self.start, last=1)
+
+    def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
+        bounds = {n: in_time_unit(Amount(at, self.on), unit, n, instant=True) for n, at in self.instants.items()}
+        return {**{name: bound.size for name, bound in bounds.items()}, "on": bounds["end"].measure}
+
+    def __repr__(self) -> str:
+        return f"between({format_instant_on(self.start, self.on)}, {format_instant_on(self.end, self.on)})"
+
+
+def _offset_in_unit(offset: int, measure: Measure, unit: str | None) -> dict[str, Any]:
+    if not offset or not measure.is_event_time:
+        return {}
+    return {"offset": in_time_unit(Amount(offset, measure), unit, "offset").size}
+
+
+# The functions that users call: they read amounts, check them, and build the frozen descriptions.
+
+
+def tumbling(length: Length, *, offset: Length = 0) -> Sliding:
+    """Windows of ``length``, end to end, aligned to the epoch plus ``offset``.
+
+    Parameters
+    ----------
+    length : str, int, timedelta or Amount
+        How long each window is: a duration such as ``"10 minutes"``, an integer where time is an integer column,
+        ``sw.rows(100)`` or ``sw.units(10, "km")``.
+    offset : str, int, timedelta or Amount, optional
+        How far all windows are shifted, in the measure of ``length``; also backwards.
+
+    Returns
+    -------
+    Sliding
+        The window: sliding by its own length.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> sw.tumbling("1 hour", offset="15 minutes")
+    tumbling('1 hour', offset='15 minutes')
+    >>> op = sw.Workload(time="ts").query("tens", sw.tumbling(10), total=sw.sum("v")).operator()
+    >>> _ = op.process_batch({"ts": [1, 4, 12], "v": [1, 2, 5]})
+    >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
+    [(0, 10, 3), (10, 20, 5)]
+    """
+    amount = to_amount(length, name="length")
+    return Sliding(amount, amount, read_offset(offset, amount))
+
+
+def sliding(length: Length, *, every: Length, offset: Length = 0) -> Sliding:
+    """A window of ``length`` every ``every``; a slide longer than the length leaves gaps.
+
+    Length and slide may be counted in different measures: ``sliding(sw.rows(10), every="5 seconds")`` is the last ten
+    rows, every five seconds.
+
+    Parameters
+    ----------
+    length : str, int, timedelta or Amount
+        How long each window is: a duration such as ``"10 minutes"``, an integer where time is an integer column,
+        ``sw.rows(100)`` or ``sw.units(10, "km")``.
+    every : str, int, timedelta or Amount
+        How far windows lie apart.
+    offset : str, int, timedelta or Amount, optional
+        How far all windows are shifted, in the measure of ``length`` and ``every``; also backwards.
+
+    Returns
+    -------
+    Sliding
+        The window.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> sw.sliding("1 minute", every="1 second").context
+    <Context.FREE: 'context free'>
+    >>> op = sw.Workload(time="ts").query("recent", sw.sliding(10, every=5), total=sw.sum("v")).operator()
+    >>> _ = op.process_batch({"ts": [1, 4, 12], "v": [1, 2, 5]})
+    >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
+    [(-5, 5, 3), (0, 10, 3), (5, 15, 5), (10, 20, 5)]
+    """
+    size, slide = to_amount(length, name="length"), to_amount(every, name="every")
+    if {size.measure, slide.measure} == {TIME, INTEGER}:
+        raise QueryError(
+            f"`length` and `every` mix a duration and a plain integer; got {format_amount(size)} and "
+            f"{format_amount(slide)}; use durations for a timestamp column, integers for an integer one",
+            parameter="every",
+        )
+    if size.measure != slide.measure and offset != 0:
+        raise QueryError(
+            "`offset` needs `length` and `every` in the same measure; leave it out",
+            parameter="offset",
+        )
+    return Sliding(size, slide, read_offset(offset, slide))
+
+
+def cumulative(length: Length, *, every: Length, offset: Length = 0) -> Cumulative:
+    """Within each ``length``, windows that start with it and grow by ``every``: today so far, every hour.
+
+    Parameters
+    ----------
+    length : str, int, timedelta or Amount
+        How long the longest window is, in event time.
+    every : str, int, timedelta or Amount
+        By how much windows grow; it divides ``length``.
+    offset : str, int, timedelta or Amount, optional
+        How far all windows are shifted; also backwards.
+
+    Returns
+    -------
+    Cumulative
+        The window.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> sw.cumulative("1 day", every="1 hour")
+    cumulative('1 day', every='1 hour')
+    >>> op = sw.Workload(time="ts").query("so_far", sw.cumulative(10, every=5), total=sw.sum("v")).operator()
+    >>> _ = op.process_batch({"ts": [1, 4, 7, 12], "v": [1, 2, 3, 5]})
+    >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
+    [(0, 5, 3), (0, 10, 6), (10, 15, 5), (10, 20, 5)]
+    """
+    longest = check_event_time(to_amount(length, name="length"), "length")
+    step = check_event_time(to_amount(every, name="every"), "every")
+    if longest.measure != step.measure:
+        raise QueryError(
+            f"`length` and `every` must be in one measure; got {format_amount(longest)} and {format_amount(step)}",
+            parameter="every",
+        )
+    if longest.size % step.size:
+        raise QueryError(
+            f"`every` must divide `length`; got every={format_amount(step)} and length={format_amount(longest)}; "
+            "the last growing window of each length would end beside it",
+            parameter="every",
+        )
+    return Cumulative(longest, step, read_offset(offset, longest))
+
+
+def landmark(*, every: Length, since: Instant | None = None) -> Landmark:
+    """From a fixed point to now, reported at each tick of ``every`` that brought rows.
+
+    Parameters
+    ----------
+    every : str, int, timedelta or Amount
+        How far reports lie apart, in event time.
+    since : str, int, date or datetime, optional
+        Where all windows start; by default at the epoch.
+
+    Returns
+    -------
+    Landmark
+        The window.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> sw.landmark(every="1 hour", since="2024-01-01")
+    landmark(every='1 hour', since='2024-01-01 00:00:00')
+    >>> op = sw.Workload(time="ts").query("ever", sw.landmark(every=5, since=0), total=sw.sum("v")).operator()
+    >>> _ = op.process_batch({"ts": [1, 4, 12], "v": [1, 2, 5]})
+    >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
+    [(0, 5, 3), (0, 15, 8)]
+    """
+    step = check_event_time(to_amount(every, name="every"), "every")
+    if since is None:
+        return Landmark(step)
+    instant, measure = to_instant(since, name="since")
+    return Landmark(step, instant, None if measure == step.measure else measure)
+
+
+def between(start: Instant, end: Instant) -> Between:
+    """One fixed window, ``[start, end)``.
+
+    Parameters
+    ----------
+    start, end : str, int, date or datetime
+        Its bounds: two points in time, or two integers where time is an integer column.
+
+    Returns
+    -------
+    Between
+        The window.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> sw.between("2024-01-01", "2024-02-01")
+    between('2024-01-01 00:00:00', '2024-02-01 00:00:00')
+    >>> op = sw.Workload(time="ts").query("early", sw.between(2, 12), total=sw.sum("v")).operator()
+    >>> _ = op.process_batch({"ts": [1, 4, 12], "v": [1, 2, 5]})
+    >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
+    [(2, 12, 2)]
+    """
+    first, measure = to_instant(start, name="start")
+    last, other = to_instant(end, name="end")
+    if measure != other:
+        raise QueryError(
+            f"`start` and `end` must both be instants or both be integers; got {start!r} and {end!r}", parameter="end"
+        )
+    if last <= first:
+        raise QueryError(f"`end` must lie after `start`; got start={start!r} and end={end!r}", parameter="end")
+    return Between(first, last, measure)

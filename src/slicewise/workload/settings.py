@@ -1,0 +1,102 @@
+"""Settings: how a workload reads and checks what it is given: columns, delays, units, classes. Below the workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from slicewise.amounts import INTEGER, TIME, UNITS, Amount, Measure, to_offset
+from slicewise.errors import QueryError
+from slicewise.windows.parameters import Length, in_time_unit
+
+__all__ = [
+    "Origin",
+    "check_column",
+    "check_one_notion_of_time",
+    "check_unit",
+    "read_classes",
+    "read_columns",
+    "read_delay",
+]
+
+
+def check_column(name: Any, parameter: str) -> None:
+    """Refuse what does not name a column."""
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"`{parameter}` must name a column; got {name!r}", parameter=parameter)
+
+
+def read_columns(names: Any, parameter: str) -> tuple[str, ...]:
+    """The names of columns, each once."""
+    if isinstance(names, str):
+        raise QueryError(
+            f"`{parameter}` must be a list of column names; got the string {names!r}; write [{names!r}]",
+            parameter=parameter,
+        )
+    try:
+        listed = tuple(names)
+    except TypeError:
+        raise QueryError(f"`{parameter}` must be a list of column names; got {names!r}", parameter=parameter) from None
+    for name in listed:
+        check_column(name, parameter)
+    if len(set(listed)) < len(listed):
+        twice = next(n for n in listed if listed.count(n) > 1)
+        raise QueryError(f"`{parameter}` names {twice!r} twice", parameter=parameter, column=twice)
+    return listed
+
+
+def read_classes(trust: Any) -> tuple[type, ...]:
+    """The classes that are trusted."""
+    listed = tuple(trust) if isinstance(trust, Iterable) and not isinstance(trust, str) else (trust,)
+    for item in listed:
+        if not isinstance(item, type):
+            raise QueryError(
+                f"`trust` must be a list of classes, such as [collections.Counter]; got {item!r}", parameter="trust"
+            )
+    return listed
+
+
+def check_unit(unit: Any) -> None:
+    """Refuse a unit that no time column counts in."""
+    if unit is not None and (not isinstance(unit, str) or unit not in UNITS):
+        raise QueryError(
+            f"`unit` must be one of {', '.join(map(repr, UNITS))}; got {unit!r}; "
+            "leave it out where time is a timestamp",
+            parameter="unit",
+        )
+
+
+def read_delay(value: Length, unit: str | None, name: str) -> Amount:
+    """How long to wait or to correct, in the unit of the time column."""
+    amount = to_offset(value, name=name)
+    if not amount.measure.is_event_time:
+        raise QueryError(f"`{name}` must be a duration or an integer of event time; got {amount}", parameter=name)
+    if amount.size < 0:
+        raise QueryError(f"`{name}` must not be negative; got {str(amount)!r}", parameter=name)
+    return in_time_unit(amount, unit, name)
+
+
+class Origin(NamedTuple):
+    """Where a length of event time was given."""
+
+    parameter: str | None = None
+    query: str | None = None
+
+    def __str__(self) -> str:
+        if self.parameter is not None:
+            return f"`{self.parameter}`"
+        return "the workload" if self.query is None else f"query {self.query!r}"
+
+
+def check_one_notion_of_time(measures: Mapping[Origin, Measure | None]) -> None:
+    """Refuse durations beside plain integers; the error is about whichever was given later."""
+    timed = [origin for origin, measure in measures.items() if measure == TIME]
+    counted = [origin for origin, measure in measures.items() if measure == INTEGER]
+    if timed and counted:
+        second = max(timed[0], counted[0], key=list(measures).index)
+        raise QueryError(
+            f"one workload has one notion of time; got durations in {timed[0]} and plain integers in {counted[0]}; "
+            "use durations for a timestamp column, integers for an integer one",
+            parameter=second.parameter,
+            query=second.query,
+        )

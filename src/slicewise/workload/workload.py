@@ -1,0 +1,509 @@
+"""Workload: all that the user wants: the time, the keys, how long to wait, and any number of window queries.
+
+Frozen: ``query`` returns a new workload. ``explain``, ``operator`` and ``run`` are the doors to the later stages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from slicewise.aggregates.arithmetic import Count
+from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.guarded import Failure
+from slicewise.amounts import INTEGER, TIME, Amount, Measure
+from slicewise.errors import QueryError, did_you_mean
+from slicewise.options import RunOptions
+from slicewise.plain import classes_in
+from slicewise.results import RESERVED
+from slicewise.windows import Window
+from slicewise.windows.parameters import Length
+from slicewise.workload.query import Query
+from slicewise.workload.settings import (
+    Origin,
+    check_column,
+    check_one_notion_of_time,
+    check_unit,
+    read_classes,
+    read_columns,
+    read_delay,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from slicewise.slicing.operator import Operator
+
+__all__ = ["Workload"]
+
+
+@dataclass(frozen=True, init=False)
+class Workload:
+    """Any number of window queries over one table or stream.
+
+    Parameters
+    ----------
+    time : str
+        The event-time column.
+    keys : sequence of str, optional
+        The columns that partition the stream; none for one global partition.
+    watermark : str, int or timedelta, optional
+        How long to wait for rows out of order; kept as an integer, in microseconds or the unit of the time column.
+    lateness : str, int or timedelta, optional
+        How long after the watermark a row may still correct a result; kept as ``watermark`` is.
+    order : sequence of str, optional
+        Further columns that break ties of equal event time.
+    trust : sequence of type, optional
+        Classes of your own whose objects aggregates and windows keep. State is data: when it is read, objects are made
+        only of classes that are named here, of an aggregate's ``identity`` and of what a window's ``factory`` makes.
+        Numbers, text, dates, containers and arrays need no trust.
+    unit : str, optional
+        What an integer time column counts, where lengths are durations: ``"seconds"``, ``"milliseconds"``,
+        ``"microseconds"`` or ``"nanoseconds"`` since the epoch. Inside, and in ``watermark`` and ``lateness``, all
+        lengths are then in this unit; plain integers are taken to be.
+    queries : sequence of Query, optional
+        The queries; :meth:`query` adds one.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> w = sw.Workload(time="ts", keys=["sensor"], watermark="2 seconds")
+    >>> w.query("per_second", sw.tumbling("1 second"), total=sw.sum("v"), n=sw.count())
+    Workload(time='ts', keys=['sensor'], watermark='2 seconds')
+      per_second: tumbling('1 second') -> total=sum('v'), n=count()
+    >>> w.watermark
+    2000000
+    """
+
+    time: str
+    keys: tuple[str, ...]
+    watermark: int
+    lateness: int
+    order: tuple[str, ...]
+    trust: tuple[type, ...]
+    unit: str | None
+    queries: tuple[Query, ...]
+    #: What `watermark` and `lateness` are counted in; None where both are zero, which fits any notion of time.
+    _delay_measure: Measure | None = field(init=False, compare=False)
+
+    def __init__(
+        self,
+        time: str,
+        keys: Sequence[str] = (),
+        watermark: Length = 0,
+        lateness: Length = 0,
+        order: Sequence[str] = (),
+        trust: Sequence[type] = (),
+        *,
+        unit: str | None = None,
+        queries: Iterable[Query] = (),
+    ) -> None:
+        check_column(time, "time")
+        check_unit(unit)
+        delays = {n: read_delay(v, unit, n) for n, v in (("watermark", watermark), ("lateness", lateness))}
+        values = {
+            "time": time,
+            "keys": read_columns(keys, "keys"),
+            "watermark": int(delays["watermark"].size),
+            "lateness": int(delays["lateness"].size),
+            "order": read_columns(order, "order"),
+            "trust": read_classes(trust),
+            "unit": unit,
+            "queries": tuple(q.in_unit(unit) for q in queries),
+            "_delay_measure": next((amount.measure for amount in delays.values() if amount.size), None),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check_keys()
+        measures = {Origin(parameter=n): amount.measure if amount.size else None for n, amount in delays.items()}
+        check_one_notion_of_time(measures | {Origin(query=q.name): q.window.time_measure for q in self.queries})
+
+    @property
+    def time_measure(self) -> Measure:
+        """What lengths of event time are counted in.
+
+        ``TIME`` for timestamps, the unit of the time column where it has one, and ``INTEGER`` when windows are given in
+        plain integers of the time column.
+        """
+        if self.unit is not None:
+            return Measure("time", unit=self.unit)
+        return INTEGER if INTEGER in self._time_measures else TIME
+
+    @property
+    def needs_unit(self) -> bool:
+        """Whether an integer time column could not be read: lengths are durations, and what it counts is not known."""
+        return self.unit is None and TIME in self._time_measures
+
+    @functools.cached_property
+    def _time_measures(self) -> frozenset[Measure]:
+        measures = (self._delay_measure, *(q.window.time_measure for q in self.queries))
+        return frozenset(m for m in measures if m is not None)
+
+    def time_length(self, value: Length, *, name: str) -> int:
+        """A length of event time as its event times are counted: in the unit of the time column, or microseconds.
+
+        ``name`` is the parameter the value was given for; errors begin with it.
+
+        >>> Workload(time="ts", unit="milliseconds").time_length("2 seconds", name="lateness")
+        2000
+        """
+        amount = read_delay(value, self.unit, name)
+        if amount.size:
+            check_one_notion_of_time({Origin(): self.time_measure, Origin(parameter=name): amount.measure})
+        return int(amount.size)
+
+    def query(self, name: str, window: Window, /, **aggregates: Aggregate) -> Workload:
+        """A workload with one more query: a window and the aggregates over it, each named by its result column.
+
+        Parameters
+        ----------
+        name : str
+            The query's name, which its results carry.
+        window : Window
+            Where windows begin and end, such as ``sw.tumbling("1 minute")``.
+        **aggregates : Aggregate
+            What is computed over each window, by result column, such as ``total=sw.sum("v")``.
+
+        Returns
+        -------
+        Workload
+            This workload with the query behind the others; this one stays as it is.
+
+        Raises
+        ------
+        QueryError
+            The name is taken, or window and aggregates do not fit the workload.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"), n=sw.count())
+        >>> [query.name for query in w.query("visits", sw.session("5 minutes"), n=sw.count()).queries]
+        ['trend', 'visits']
+        """
+        if not isinstance(name, str) or not name:
+            raise QueryError(f"a query needs a name, a string that is not empty; got {name!r}", parameter="name")
+        if any(q.name == name for q in self.queries):
+            raise QueryError(
+                f"there is a query {name!r} already; give this one another name", parameter="name", query=name
+            )
+        if not isinstance(window, Window):
+            raise QueryError(
+                f"query {name!r} needs a window such as sw.tumbling('1 minute'); got {window!r}",
+                parameter="window",
+                query=name,
+            )
+        if not aggregates:
+            raise QueryError(
+                f"query {name!r} computes nothing; add an aggregate, such as n=sw.count()",
+                parameter="aggregates",
+                query=name,
+            )
+        for column, aggregate in aggregates.items():
+            self.check_aggregate(name, column, aggregate)
+        self._check_names(name, aggregates)
+        return self.with_queries((*self.queries, Query.of(name, window, aggregates)))
+
+    def without(self, name: str) -> Workload:
+        """A workload without one of its queries.
+
+        Parameters
+        ----------
+        name : str
+            The query to leave out.
+
+        Returns
+        -------
+        Workload
+            This workload with the other queries; this one stays as it is.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
+        >>> w.without("trend")
+        Workload(time='ts')
+        """
+        self.named(name)
+        return self.with_queries(q for q in self.queries if q.name != name)
+
+    def with_queries(self, queries: Iterable[Query]) -> Workload:
+        """The same workload with other queries.
+
+        Parameters
+        ----------
+        queries : iterable of Query
+            The queries instead of those that it has.
+
+        Returns
+        -------
+        Workload
+            The other workload.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> w = sw.Workload(time="ts", watermark=2).query("trend", sw.tumbling(60), peak=sw.max("v"))
+        >>> w.with_queries([])
+        Workload(time='ts', watermark=2)
+        """
+        return self._replaced(self.watermark, self.lateness, queries=tuple(queries))
+
+    def with_delays(self, watermark: int, lateness: int) -> Workload:
+        """The same workload, waiting and correcting for so long.
+
+        Parameters
+        ----------
+        watermark, lateness : int
+            As the workload keeps them: in microseconds, the unit of the time column or plain integers.
+
+        Returns
+        -------
+        Workload
+            The other workload.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> sw.Workload(time="ts", watermark="2 seconds").with_delays(500_000, 0)
+        Workload(time='ts', watermark='500 milliseconds')
+        """
+        return self._replaced(watermark, lateness)
+
+    def _replaced(self, watermark: int, lateness: int, **changes: Any) -> Workload:
+        """Delays go in as amounts: plain integers would be taken for integer time."""
+        parameters = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
+        delays = {"watermark": watermark, "lateness": lateness}
+        amounts = {name: Amount(size, self.time_measure) for name, size in delays.items()}
+        return Workload(**{**parameters, **amounts, **changes})
+
+    def named(self, name: str) -> Query:
+        """The query of this name."""
+        for query in self.queries:
+            if query.name == name:
+                return query
+        known = did_you_mean(str(name), [q.name for q in self.queries])
+        raise QueryError(f"there is no query {name!r}; {known}", parameter="name", query=str(name))
+
+    @functools.cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the workload reads, besides time and keys."""
+        columns = [c for q in self.queries for a in q.aggregates.values() for c in a.columns]
+        columns += [c for q in self.queries for c in q.window.reads]
+        return tuple(dict.fromkeys([*columns, *self.order]))
+
+    @functools.cached_property
+    def trusted(self) -> frozenset[type]:
+        """The classes of which objects in state may be made anew."""
+        classes = {*self.trust, Failure}
+        for query in self.queries:
+            for aggregate in query.aggregates.values():
+                classes |= classes_in(aggregate.identity)
+            classes |= query.window.state_classes
+        return frozenset(classes)
+
+    def explain(self, *, ordered: bool = False, max_slice: int | None = None) -> str:
+        """What the workload is, what was decided and why, in words for a terminal.
+
+        Parameters
+        ----------
+        ordered, max_slice
+            As for :meth:`operator`.
+
+        Returns
+        -------
+        str
+            Lines for a terminal.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
+        >>> print(w.explain())
+        workload  time ts, no keys, rows out of order by up to 0 seconds, corrected for 0 seconds
+        <BLANKLINE>
+        queries
+          trend  tumbling('1 minute')
+                 peak = max('v')
+                 context free, on time
+        ...
+        """
+        from slicewise.plan.explain import explain
+
+        return explain(self, ordered=ordered, max_slice=max_slice)
+
+    def run(
+        self,
+        df: DataFrame,
+        *,
+        late: str | None = RunOptions.late,
+        emit: str = RunOptions.emit,
+        idle: str | None = RunOptions.idle,
+        bad: str | None = RunOptions.bad,
+        ahead: str | None = RunOptions.ahead,
+        shuffle: str = RunOptions.shuffle,
+    ) -> DataFrame:
+        """The results over a Spark DataFrame: batch in, batch out; streaming in, streaming out.
+
+        Parameters
+        ----------
+        df : DataFrame
+            The rows.
+        late : str, optional
+            ``"collect"`` gives back, among the results, the rows that count in no window: late ones and bad ones.
+            Their ``change`` is ``"late"``, the column ``late`` holds the row as it came, and ``reason`` why it does not
+            count.
+        emit : str, optional
+            When a stream reports a window: ``"complete"``, or also at every micro-batch that changed it: ``"changes"``.
+        idle : str, optional
+            How long a stream must be silent for its watermark to follow the clock, such as ``"30 seconds"``; by
+            default it waits for rows.
+        bad : str, optional
+            ``"fail"`` stops at a bad row, and shows it: one without a usable event time, one too far ahead, one that
+            user code fails on. By default bad rows are left out and, on a stream, counted.
+        ahead : str, optional
+            How far ahead of the clock a row of a stream may be, such as ``"1 hour"``. One that is further ahead is a
+            bad row, and does not move the watermark. The clock is that of the micro-batch, so that one that is
+            repeated judges the same.
+        shuffle : str, optional
+            What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
+            keys that slices are about as many as rows, and slower where few keys have most of the rows.
+
+        Returns
+        -------
+        DataFrame
+            Keys, query, window, change and revision, and the aggregates of all queries.
+
+        Examples
+        --------
+        With a session, ``workload.run(spark.read.parquet("rows")).show()``. What is no DataFrame is refused:
+
+        >>> import slicewise as sw
+        >>> workload = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
+        >>> workload.run([{"ts": 30, "v": 5}])
+        Traceback (most recent call last):
+        slicewise.errors.DataError: `run` takes a Spark DataFrame; got list; in process, use operator()
+        """
+        from slicewise.spark.running import run
+
+        return run(self, df, RunOptions(late=late, emit=emit, idle=idle, bad=bad, ahead=ahead, shuffle=shuffle))
+
+    def operator(
+        self,
+        *,
+        ordered: bool = False,
+        store: str | None = None,
+        types: Any = None,
+        max_slice: int | None = None,
+        ahead: Any = None,
+        clock: Callable[[], int] | None = None,
+    ) -> Operator:
+        """The workload in this process, without Spark.
+
+        Parameters
+        ----------
+        ordered : bool, optional
+            Rows come in event-time order, so that every row is its own watermark.
+        store : str, optional
+            ``"lazy"``, ``"eager"`` or ``"prefix"`` instead of what the plan chooses.
+        types : mapping or schema, optional
+            Types of input columns, where the first rows do not show them: ``{"v": "double"}``.
+        max_slice : int, optional
+            The most rows of a slice out of which late rows may shift others: the shorter, the less is computed again.
+        ahead : duration, optional
+            How far ahead of the clock a row may be, such as ``"1 hour"``. One that is further ahead is named in an
+            error and left out; it moves nothing, and the next call goes on. By default no row is too far ahead, unless
+            more than a million ticks of its key would be due because of it.
+        clock : callable, optional
+            What ``ahead`` is measured by: a function that gives microseconds since the epoch; by default the system's.
+            It is read once for each batch, and for each row that comes alone.
+
+        Returns
+        -------
+        Operator
+            What takes rows and gives results.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> op = sw.Workload(time="ts").query("trend", sw.tumbling(60), peak=sw.max("v")).operator()
+        >>> _ = op.process_batch({"ts": [10, 50, 70], "v": [3, 8, 5]})
+        >>> [(r.start, r.end, r.values["peak"]) for r in op.close()]
+        [(0, 60, 8), (60, 120, 5)]
+        """
+        from slicewise.slicing.operator import Operator
+
+        return Operator(self, ordered=ordered, store=store, types=types, max_slice=max_slice, ahead=ahead, clock=clock)
+
+    def check_aggregate(self, query: str, column: str, aggregate: Any) -> None:
+        """Refuse an aggregate that a query cannot have.
+
+        Parameters
+        ----------
+        query : str
+            The name of the query.
+        column : str
+            The result column.
+        aggregate : object
+            What it is to hold.
+
+        Raises
+        ------
+        QueryError
+            With ``query`` and ``column`` set.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> sw.Workload(time="ts", keys=["k"]).check_aggregate("trend", "k", sw.count())
+        Traceback (most recent call last):
+        slicewise.errors.QueryError: query 'trend': 'k' is a key column; give the aggregate another name
+        """
+        message = None
+        if not isinstance(aggregate, Aggregate):
+            message = f"{column!r} must be an aggregate such as sw.sum('v'); got {aggregate!r}"
+        elif column in RESERVED or column in self.keys:
+            kind = "a reserved result column" if column in RESERVED else "a key column"
+            message = f"{column!r} is {kind}; give the aggregate another name"
+        elif not isinstance(aggregate, Count) and not aggregate.columns:
+            message = f"{aggregate!r} needs a column, as in {aggregate.name}('v')"
+        if message is not None:
+            raise QueryError(f"query {query!r}: {message}", query=query, column=column)
+
+    def _check_names(self, query: str, added: Mapping[str, Aggregate]) -> None:
+        """State is kept under the names of aggregates, so no two different ones may share a name."""
+        named = {repr(a): a for q in self.queries for a in q.aggregates.values()}
+        for column, aggregate in added.items():
+            if named.setdefault(repr(aggregate), aggregate) != aggregate:
+                raise QueryError(
+                    f"query {query!r}: two different aggregates are called {aggregate!r}; name one of them otherwise: "
+                    "sw.aggregate(..., name='...')",
+                    query=query,
+                    column=column,
+                )
+
+    def _check_keys(self) -> None:
+        if self.time in self.keys:
+            raise QueryError(
+                f"`keys` must not hold the time column; got {self.time!r} as both", parameter="keys", column=self.time
+            )
+        for key in self.keys:
+            if key in RESERVED:
+                raise QueryError(
+                    f"`keys` must not use a reserved result column; got {key!r}; rename the column",
+                    parameter="keys",
+                    column=key,
+                )
+
+    def __repr__(self) -> str:
+        parameters = [f"time={self.time!r}"]
+        parameters += [f"unit={self.unit!r}"] if self.unit else []
+        parameters += [f"{n}={list(getattr(self, n))!r}" for n in ("keys", "order") if getattr(self, n)]
+        for name in ("watermark", "lateness"):
+            if getattr(self, name):
+                amount = Amount(getattr(self, name), self.time_measure)
+                parameters.append(f"{name}={amount}" if amount.measure == INTEGER else f"{name}={str(amount)!r}")
+        return "\n  ".join([f"Workload({', '.join(parameters)})", *map(repr, self.queries)])

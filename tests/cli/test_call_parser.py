@@ -1,0 +1,237 @@
+"""The notation of job files: the Python one, read and never run."""
+
+# Messages stand on one line, as they are said.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import builtins
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slicewise as sw
+from slicewise.aggregates import AGGREGATES
+from slicewise.aggregates.base import Aggregate
+from slicewise.cli.call_parser import CallSyntaxError, read_aggregate, read_window
+from slicewise.windows import Window
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("tumbling('1 second')", sw.tumbling("1 second")),
+        ('  tumbling("1 hour", offset="-5 minutes")  ', sw.tumbling("1 hour", offset="-5 minutes")),
+        ("sw.tumbling('1 second')", sw.tumbling("1 second")),
+        ("tumbling(length='1 second')", sw.tumbling("1 second")),
+        ("tumbling(10, offset=-3)", sw.tumbling(10, offset=-3)),
+        ("sliding('1 minute', every='1 second')", sw.sliding("1 minute", every="1 second")),
+        ("sliding(rows(100), every=rows(10))", sw.sliding(sw.rows(100), every=sw.rows(10))),
+        ("sliding(sw.rows(10), every='5 seconds')", sw.sliding(sw.rows(10), every="5 seconds")),
+        ("tumbling(units(0.5, km))", sw.tumbling(sw.units(0.5, "km"))),
+        ("tumbling(units(10, column='my km'))", sw.tumbling(sw.units(10, "my km"))),
+        ("session('30 seconds')", sw.session("30 seconds")),
+        ("cumulative('1 day', every='1 hour')", sw.cumulative("1 day", every="1 hour")),
+        ("landmark(every='1 hour', since='2024-01-01')", sw.landmark(every="1 hour", since="2024-01-01")),
+        ("between('2024-01-01', '2024-02-01')", sw.between("2024-01-01", "2024-02-01")),
+        ("punctuated('kind = \\'start\\'')", sw.punctuated("kind = 'start'")),
+        ("frames('price < 10', min_rows=3)", sw.frames("price < 10", min_rows=3)),
+        ("sliding(\n  '1 minute',\n  every='1 second',\n)", sw.sliding("1 minute", every="1 second")),
+        ("tumbling('1 second')  # every second", sw.tumbling("1 second")),
+    ],
+)
+def test_windows_are_read_as_python_says_them(text, window):
+    assert read_window(text) == window
+
+
+@pytest.mark.parametrize(
+    ("text", "aggregate"),
+    [
+        ("avg(v)", sw.avg("v")),
+        ("avg('my col')", sw.avg("my col")),
+        ("avg(column=v)", sw.avg("v")),
+        ("count()", sw.count()),
+        ("count(v)", sw.count("v")),
+        ("count(*)", sw.count()),
+        ("percentile(v, 0.9)", sw.percentile("v", 0.9)),
+        ("percentile(v, q=[0.1, 0.9])", sw.percentile("v", [0.1, 0.9])),
+        ("max_by(page, price)", sw.max_by("page", "price")),
+        ("min_by(value=page, by='the price')", sw.min_by("page", "the price")),
+        ("concat(page, ' > ')", sw.concat("page", " > ")),
+        ("sum(größe)", sw.sum("größe")),
+        ("sum(ﬁrst)", sw.sum("ﬁrst")),  # a ligature, of which Python's parser makes two letters
+    ],
+)
+def test_aggregates_are_read_as_python_says_them(text, aggregate):
+    assert read_aggregate(text) == aggregate
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_every_aggregate_of_the_registry_can_be_said(name):
+    arguments = {"max_by": "v, w", "min_by": "v, w", "percentile": "v, 0.5"}.get(name, "v")
+    assert read_aggregate(f"{name}({arguments})").name == name
+
+
+def test_what_is_said_of_a_window_reads_back():
+    for window in (sw.tumbling("1 hour", offset="1 minute"), sw.sliding(sw.rows(9), every=sw.units(2, "km"))):
+        assert read_window(repr(window)) == window
+
+
+# (what is read, text, the character it is about, message)
+WINDOW_TIP = "; quote lengths and conditions: '1 minute', 'price < 10'"
+COLUMN_TIP = "; quote a column whose name is not a single word, or is a keyword of Python: 'my col'"
+A_WINDOW = "write a window such as \"tumbling('1 minute')\""
+AN_AGGREGATE = "write an aggregate such as 'sum(v)'"
+MISTAKES = [
+    (read_window, "tumblin('1 s')", 0, "unknown window 'tumblin'; did you mean 'tumbling'?"),
+    (read_window, "hop('1 s')", 0, "unknown window 'hop'; did you mean 'sliding'?"),
+    (read_window, "sw.tumblin('1 s')", 0, "unknown window 'tumblin'; did you mean 'tumbling'?"),
+    (read_window, "sum(v)", 0, "`sum` is an aggregate; expected a window here"),
+    (read_window, "rows(3)", 0, "`rows` is a length; expected a window here"),
+    (read_window, "tumbling", 0, "'tumbling' must be called: write tumbling(...)"),
+    (read_window, "'1 second'", 0, "expected a window such as \"tumbling('1 minute')\"; got \"'1 second'\""),
+    (read_window, "", 0, "expected a window such as \"tumbling('1 minute')\"; got nothing"),
+    (read_window, "tumbling()", 0, "`tumbling` needs `length`, as in \"tumbling('1 minute')\""),
+    (read_window, "sliding('1 s')", 0, "`sliding` needs `every`, as in \"sliding('1 minute', every='1 second')\""),
+    (read_window, "tumbling('1 s', '2 s')", 16, "`tumbling` takes 1 argument without a name, the others by name: offset=..."),
+    (read_window, "session('1 s', 3)", 15, "`session` takes 1 argument; this is one too many"),
+    (read_window, "sliding('1 s', evry='2 s')", 15, "`sliding` has no argument 'evry'; did you mean 'every'?"),
+    (read_window, "tumbling('1 s', length='2 s')", 16, "`tumbling` has `length` twice; leave one out"),
+    (read_window, "tumbling(*x)", 9, "`tumbling` takes its arguments one by one; got *"),
+    (read_window, "tumbling(**x)", 11, "`tumbling` takes its arguments one by one; got **"),
+    (read_window, "tumbling('0 seconds')", 0, "`length` must be positive; got '0 seconds'"),
+    (read_window, "tumbling(second)", 9, "`length` of `tumbling` must be a string or a number, as in \"tumbling('1 minute')\"; got 'second'; put it in quotes"),
+    (read_window, "tumbling(None)", 9, "`length` of `tumbling` must be a string or a number, as in \"tumbling('1 minute')\"; got 'None'"),
+    (read_window, "tumbling(f'{x}')", 9, "`length` of `tumbling` must be a string or a number, as in \"tumbling('1 minute')\"; got \"f'{x}'\""),
+    (read_window, "tumbling(lambda: 1)", 9, "`length` of `tumbling` must be a literal here; use Python for functions"),
+    (read_window, "tumbling(row(3))", 9, "unknown length 'row'; did you mean 'rows'?"),
+    (read_window, "between(rows(3), 5)", 8, "`start` of `between` must be a literal here; use Python for functions"),
+    (read_window, "tumbling(rows(0))", 9, "`rows` takes a whole number of rows, at least 1; got 0; write rows(100) for a hundred rows"),
+    (read_window, "tumbling(1 second)", 9, f"this cannot be read; {A_WINDOW}{WINDOW_TIP}"),
+    (read_window, "tumbling(5", 0, f"this cannot be read; {A_WINDOW}; are the parentheses in pairs?"),
+    (read_window, "tumbling('1 s')\x00", 0, f"this cannot be read; {A_WINDOW}{WINDOW_TIP}"),
+    (read_window, "policy(f)", 0, "`policy` takes code, which a job file cannot hold: use Python for it, sw.policy(...)"),
+    (read_window, "user_defined(Trader)", 0, "`user_defined` takes code, which a job file cannot hold: use Python for it, sw.user_defined(...)"),
+    (read_window, "frames('a', columns=['a'])", 12, "`columns` of `frames` goes with code, which a job file cannot hold: use Python for it"),
+    (read_window, "punctuated(lambda x: x)", 11, "`condition` of `punctuated` must be a literal here; use Python for functions"),
+    (read_window, "x" * 2001, 2000, "a window has at most 2000 characters; got 2001"),
+    (read_aggregate, "agv(v)", 0, "unknown aggregate 'agv'; did you mean 'avg'?"),
+    (read_aggregate, "mean(v)", 0, "unknown aggregate 'mean'; did you mean 'avg'?"),
+    (read_aggregate, "tumbling('1 s')", 0, "`tumbling` is a window; expected an aggregate here"),
+    (read_aggregate, "sum", 0, "'sum' must be called: write sum(v)"),
+    (read_aggregate, "sum()", 0, "`sum` needs `column`, as in 'sum(v)'"),
+    (read_aggregate, "max_by(page)", 0, "`max_by` needs `by`, as in 'max_by(page, price)'"),
+    (read_aggregate, "sum(v, w)", 7, "`sum` takes 1 argument; this is one too many"),
+    (read_aggregate, "sum(3)", 4, "`column` of `sum` must be a column, a name or a quoted string; got '3'; compute it in `source.select` first"),
+    (read_aggregate, "sum(a + b)", 4, "`column` of `sum` must be a column, a name or a quoted string; got 'a + b'; compute it in `source.select` first"),
+    (read_aggregate, "sum(a.b)", 4, "`column` of `sum` must be a column, a name or a quoted string; got 'a.b'; compute it in `source.select` first"),
+    (read_aggregate, "percentile(v, 9)", 0, "`q` of `percentile` must be a number from 0 to 1, or a list of them; got 9: 0.9 is the 90th percentile"),
+    (read_aggregate, "percentile(v, q)", 14, "`q` of `percentile` must be a string or a number, as in 'percentile(v, 0.9)'; got 'q'; put it in quotes"),
+    (read_aggregate, "sum(my col)", 4, f"this cannot be read; {AN_AGGREGATE}{COLUMN_TIP}"),
+    (read_aggregate, "sum(class)", 4, f"this cannot be read; {AN_AGGREGATE}{COLUMN_TIP}"),
+    (read_aggregate, "aggregate(lift=f)", 0, "`aggregate` takes code, which a job file cannot hold: use Python for it, sw.aggregate(...)"),
+    (read_aggregate, "ä(v, 1)", 0, "unknown aggregate 'ä'; known: "),
+    (read_aggregate, "sum(größe, 3)", 11, "`sum` takes 1 argument; this is one too many"),
+    (read_aggregate, "sum(\n  v,\n  3)", 12, "`sum` takes 1 argument; this is one too many"),
+    (read_aggregate, "sum(v), max(v)", 0, "expected an aggregate such as 'sum(v)'; got 'sum(v), max(v)'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "text", "at", "message"), MISTAKES, ids=[m[1][:30] for m in MISTAKES])
+def test_mistakes_say_what_and_where(read, text, at, message):
+    with pytest.raises(CallSyntaxError) as caught:
+        read(text)
+    assert str(caught.value).startswith(message)
+    if not message.endswith("known: "):
+        assert str(caught.value) == message
+    assert caught.value.at == at
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('touch pwned')",
+        "exec('x')",
+        "eval('1')",
+        "open('/etc/passwd')",
+        "tumbling(__import__('os').getcwd())",
+        "tumbling.__globals__['os']",
+        "(lambda: 1)()",
+        "[tumbling('1 s') for x in y][0]",
+        "tumbling((x := 3))",
+        "sum(*__builtins__)",
+        "getattr(sw, 'tumbling')('1 s')",
+        "sw.testing.football(3)",
+        "os.sum(v)",
+    ],
+)
+def test_nothing_is_ever_run(text, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "system", lambda _: pytest.fail("it ran"))
+    for name in ("eval", "exec"):
+        monkeypatch.setattr(builtins, name, lambda *_: pytest.fail("it ran"))
+    for read in (read_window, read_aggregate):
+        with pytest.raises(CallSyntaxError):
+            read(text)
+    assert not list(tmp_path.iterdir())
+
+
+_PIECES = st.sampled_from(
+    [
+        "tumbling",
+        "sliding",
+        "sum",
+        "percentile",
+        "rows",
+        "(",
+        ")",
+        ",",
+        "'1 second'",
+        "every",
+        "=",
+        "v",
+        "0.9",
+        "-",
+        "\n",
+    ]
+    + [
+        "[",
+        "]",
+        "'",
+        '"',
+        "\\",
+        "lambda",
+        ":",
+        "*",
+        ".",
+        " ",
+        "ü",
+        "\x00",
+        "\r",
+        "{",
+        "}",
+        "f'",
+        "b'",
+        "1e999",
+        "#",
+        "🙂",
+    ]
+)
+
+
+@given(st.one_of(st.text(max_size=60), st.lists(_PIECES, max_size=14).map("".join)))
+def test_any_text_is_read_or_refused_at_a_place(text):
+    for read, kind in ((read_window, Window), (read_aggregate, Aggregate)):
+        try:
+            found = read(text)
+        except CallSyntaxError as e:
+            found, at = None, e.at
+        assert isinstance(found, kind) or 0 <= at <= max(len(text), 1)
+
+
+@pytest.mark.parametrize("text", ["(" * 300, "-" * 1900 + "1", "tumbling(" + "-" * 1501 + "1)", "[" * 100 + "]" * 100])
+def test_deep_nesting_is_refused(text):
+    with pytest.raises(CallSyntaxError):
+        read_window(text)
