@@ -166,14 +166,14 @@ class Operator:
 
     def late(self) -> list[LateRow]:
         """The rows that came too late for every window of theirs, since this was last asked."""
-        self._flush()
+        self._held = self._flush()
         found = [row for kept in self._late for row in kept.late(self._keys)]
         self._late = []
         return found
 
     def stats(self) -> Stats:
         """Counts of what the operator holds and has done."""
-        self._flush()
+        self._held = self._flush()
         watermark = None if abs(self._watermark) >= INFINITY else self._watermark
         if self._engine is None:
             return Stats(0, 0, 0, 0, 0, 0, 0, watermark)
@@ -192,7 +192,7 @@ class Operator:
 
     def slices(self) -> pa.Table:
         """The slices as they stand: key columns, start and end (the edges around it), first, last and rows."""
-        self._flush()
+        self._held = self._flush()
         return pa.table({}) if self._engine is None else slices_table(self._engine, self._keys)
 
     # Queries that come and go
@@ -228,7 +228,7 @@ class Operator:
     def snapshot(self) -> dict[str, Any]:
         """The whole state as plain data, with a format version and what the workload is; for :meth:`restore`."""
         self._check_open()
-        self._flush()
+        self._held = self._flush()
         return snapshots.take(self)
 
     def restore(self, snapshot: Mapping[str, Any]) -> Operator:
@@ -470,7 +470,7 @@ class Operator:
 
     def _adapt(self, workload: Workload) -> None:
         """Run another workload from here on: the same one with queries added or removed."""
-        self._flush()
+        self._held = self._flush()
         retired = self._retired
         if self._engine is not None:
             going_on = {q.name for q in workload.queries if q in self.workload.queries}

@@ -74,15 +74,15 @@ def over_gaps(ticks: Sequence[int], known: Sequence[bool]) -> dict[int, int]:
     {0: 1, 4: 3}
     """
     first = next((i for i, was in enumerate(known) if was), 0)
-    found: dict[int, int] = {}
+    neighbours: dict[int, int] = {}
     for way in (range(first + 1, len(ticks)), range(first - 1, -1, -1)):
         last = first
         for i in way:
             if not known[i] and (ticks[i] - ticks[last]) * way.step > MOST_TICKS:
-                found[i] = last
+                neighbours[i] = last
             else:
                 last = i
-    return dict(sorted(found.items()))
+    return dict(sorted(neighbours.items()))
 
 
 def last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) -> np.ndarray:
