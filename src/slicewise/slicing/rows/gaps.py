@@ -134,8 +134,9 @@ class _KnownRows:
         """Whether a row is so far from the latest one of its key, or from others of a new key, that it may be wrong."""
         latest = np.append(self._latest, -INFINITY)[np.minimum(key, len(self._latest))]
         new = latest == -INFINITY
-        far = np.abs(times - latest) > self._reach
-        return bool((far & ~new).any()) or int(np.ptp(times[new])) > self._reach if new.any() else bool(far.any())
+        if (np.abs(times - latest)[~new] > self._reach).any():
+            return True
+        return bool(new.any()) and int(np.ptp(times[new])) > self._reach
 
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Key and event time of the rows that count."""

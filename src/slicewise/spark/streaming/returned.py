@@ -54,10 +54,10 @@ class ReturnedRows:
 
     def counts(self) -> Counter[str]:
         """How many rows the shard has found bad, by reason."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for bad in self.bad:
-            found[bad.reason] += len(bad)
-        return found
+            counts[bad.reason] += len(bad)
+        return counts
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows among the results, where they are asked for; from then on the shard does not hold them any more."""
@@ -66,9 +66,9 @@ class ReturnedRows:
             return
         turned_away = self.shard.late_rows(WHOLE, self.workload.keys)
         if turned_away is not None:
-            yield self.output.returned(*turned_away, _said(LATE, len(turned_away[0])))
+            yield self.output.returned(*turned_away, _reasons(LATE, len(turned_away[0])))
         for bad in self.bad:
-            yield self.output.returned(self._whole(bad), self._keys(bad), _said(bad.reason, len(bad)))
+            yield self.output.returned(self._whole(bad), self._keys(bad), _reasons(bad.reason, len(bad)))
         for table in self.packed:
             keys = [table.column(key_name(i)).combine_chunks() for i in range(len(self.workload.keys))]
             columns = (table.column(name).combine_chunks() for name in (ROW, REASON))
@@ -99,5 +99,5 @@ class ReturnedRows:
         return pa.StructArray.from_arrays(arrays, fields=fields)
 
 
-def _said(reason: str, count: int) -> pa.Array:
+def _reasons(reason: str, count: int) -> pa.Array:
     return pa.array(np.full(count, reason, object), pa.string())
