@@ -214,7 +214,7 @@ def test_names_are_found():
         ("Engine.advance", True),
         ("Engine.retreat", False),
         ("Shard.advance", True),  # inherited
-        ("Slices.fresh", True),  # a field
+        ("Slices.unreported", True),  # a field
         ("RowBuffer.process", True),  # set when it is made
         ("sw.tumbling", True),
         ("sw.tumble", False),

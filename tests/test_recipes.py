@@ -215,7 +215,7 @@ class RunWindows(Discretiser):
         runs = WindowRanges(family, view.rows.key[low], low, high, view.time[low], end, decided)
         settled = view.first_at(step.horizon)
         needed = low[(decided >= step.horizon) & (low < settled[view.segment[low]])]
-        return runs.take(np.flatnonzero((decided >= step.before) & (decided <= step.watermark))), Retained(
+        return runs.take(np.flatnonzero((decided >= step.old_horizon) & (decided <= step.watermark))), Retained(
             settled, needed
         )
 

@@ -22,6 +22,8 @@ __all__ = [
     "SetupError",
     "SlicewiseError",
     "StateError",
+    "UserCodeError",
+    "UserCodeInWindowError",
     "did_you_mean",
 ]
 

@@ -235,7 +235,7 @@ class Repeats:
         """Of all ticks, one window after the other, those from ``low`` to before ``high``: whose they are, and ends.
 
         >>> Repeats(np.array([3, 9]), np.array([2, 3]), 10).spread(1, 4)
-        (array([0, 1, 1]), array([40, 90, 100]))
+        (array([0, 1, 1]), array([ 40,  90, 100]))
         """
         behind = np.cumsum(self.count)
         nth = np.arange(low, high)

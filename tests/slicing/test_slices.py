@@ -134,7 +134,7 @@ def test_slices_closed_to_sessions_are_not_merged_with_open_ones():
     old = Slices(*old._columns()[:5], np.ones(len(old), np.int64), old.parts)
     (new,), _ = cut_all([[(0, 3)]], edges)
     settled = old.compacted([new], edges, -INFINITY, [5], MONOIDS)
-    assert settled.closed.tolist() == [1, 0]
+    assert settled.closed_gaps.tolist() == [1, 0]
     settled._check(edges, -INFINITY, [5])
 
 

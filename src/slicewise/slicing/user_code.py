@@ -22,7 +22,7 @@ from slicewise.results import ResultSchema, RowLabel
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.discretisers import condition_column
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.windows import Frames, Punctuated
+from slicewise.windows import Conditional
 
 __all__ = [
     "ShownRows",
@@ -67,7 +67,7 @@ def show_rows(plan: Plan, columns: Mapping[str, Column], times: np.ndarray) -> S
         if isinstance(monoid, GuardedMonoid):
             known |= _lifted(monoid, plan, columns, times, failures)
     for window in plan.context:
-        if isinstance(window, (Punctuated, Frames)) and callable(window.condition):
+        if isinstance(window, Conditional) and callable(window.condition):
             known[condition_column(window)] = _marked(window, columns, len(times), failures)
     return ShownRows(known, failures)
 
@@ -89,7 +89,7 @@ def _lifted(
 
 
 def _marked(
-    window: Punctuated | Frames, columns: Mapping[str, Column], rows: int, failures: dict[int, tuple[str, str]]
+    window: Conditional, columns: Mapping[str, Column], rows: int, failures: dict[int, tuple[str, str]]
 ) -> Column:
     """Which rows meet the condition of a window."""
 

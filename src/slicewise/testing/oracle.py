@@ -5,8 +5,8 @@ no slice is cut and no partial is kept. Of the engine it shares one thing, the e
 (:mod:`slicewise.conditions`), which the tests compare with a definition of its own; what it shares besides are the
 descriptions of windows and aggregates, and what users wrote: their aggregates, windows and policies are called.
 
-Windows on event time and sessions are here; those that are ranges of positions are defined in ``context_windows`` and
-``user_code`` and kept in ``context``.
+Windows on event time and sessions are defined in ``time_windows``, those that are ranges of positions in
+``context_windows`` and ``user_code``; the latter are kept in ``context``.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ from slicewise.testing.oracle_rows import (
 )
 from slicewise.testing.refusals import after_gaps, is_ahead, refused
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
+from slicewise.testing.time_windows import Window, sessions_of, windows_of
 
 __all__ = ["Oracle", "fold"]
-
-Window = tuple[int, int]
 
 
 def fold(results: Iterable[Any]) -> dict[tuple[Key, str, Any, Any], dict[str, Any]]:
@@ -364,7 +363,7 @@ class Oracle:
     def _would_hold(self, i: int, query: Any, row: Row) -> bool:
         if i in self._contexts:
             return self._contexts[i].has_window(row)
-        return query.window.kind == "session" or bool(_windows_of(query.window, row.time))
+        return query.window.kind == "session" or bool(windows_of(query.window, row.time))
 
     def _judge(self, epoch: list[Row], before: float) -> set[Row]:
         """Register the windows that the epoch's rows open; returns the rows that count in a window of some query."""
@@ -377,9 +376,9 @@ class Oracle:
                 counted |= self._judge_sessions(i, query, epoch, before)
                 continue
             for row in epoch:
-                if query.window.kind == "landmark" and _windows_of(query.window, row.time):
+                if query.window.kind == "landmark" and windows_of(query.window, row.time):
                     counted.add(row)  # a tick without end is still to come, whatever the watermark
-                for window in _windows_of(query.window, row.time):
+                for window in windows_of(query.window, row.time):
                     if not self._is_closed(query, window, before):
                         counted.add(row)
                         self._of(i, row.key).revisions.setdefault(window)
@@ -392,7 +391,7 @@ class Oracle:
             answers = self._of(i, key)
             new = {row for row in epoch if row.key == key}
             alive: list[Row] = []
-            for window, rows in _sessions([*answers.alive, *new], query.window.gap.size):
+            for window, rows in sessions_of([*answers.alive, *new], query.window.gap.size):
                 if self._is_closed(query, window, before):
                     assert new.issuperset(rows), "a closed session holds rows that were alive"
                 else:
@@ -417,7 +416,7 @@ class Oracle:
                 yield self._next_revision(query, key, window, answers, rows)
 
     def _report_sessions(self, query: Any, key: Key, answers: _Answers, new: set[Row]) -> Iterator[Result]:
-        sessions = dict(_sessions(answers.alive, query.window.gap.size))
+        sessions = dict(sessions_of(answers.alive, query.window.gap.size))
         for window in sorted(answers.revisions.keys() - sessions.keys()):
             revision = answers.revisions.pop(window)
             assert revision is not None
@@ -460,42 +459,6 @@ class Oracle:
     def _is_closed(self, query: Any, window: Window, watermark: float | None) -> bool:
         assert watermark is not None
         return self._is_ready(query, window, watermark - self._lateness)
-
-
-# -- the windows of a row
-
-
-def _windows_of(window: Any, time: int) -> list[Window]:
-    """The context-free windows that hold an instant; of the endless ticks of a landmark, the first only."""
-    if window.kind in ("tumbling", "sliding"):
-        return list(_sliding(window, time))
-    if window.kind == "cumulative":
-        period = (time - window.offset) // window.length.size
-        start = window.offset + period * window.length.size
-        ends = range(start + window.every.size, start + window.length.size + 1, window.every.size)
-        return [(start, end) for end in ends if time < end]
-    if window.kind == "landmark":
-        ticks = (time - window.since) // window.every.size + 1
-        return [(window.since, window.since + ticks * window.every.size)] if time >= window.since else []
-    return [(window.start, window.end)] if window.start <= time < window.end else []
-
-
-def _sliding(window: Any, time: int) -> Iterator[Window]:
-    start = (time - window.offset) // window.every.size * window.every.size + window.offset
-    while time < start + window.length.size:
-        yield start, start + window.length.size
-        start -= window.every.size
-
-
-def _sessions(rows: list[Row], gap: int) -> list[tuple[Window, list[Row]]]:
-    """Runs of rows in which each follows the one before by at most ``gap``."""
-    runs: list[list[Row]] = []
-    for row in sorted(rows, key=lambda row: row.place):
-        if runs and row.time - runs[-1][-1].time <= gap:
-            runs[-1].append(row)
-        else:
-            runs.append([row])
-    return [((run[0].time, run[-1].time + gap), run) for run in runs]
 
 
 # -- the windows that it knows

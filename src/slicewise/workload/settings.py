@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from slicewise.amounts import INTEGER, TIME, UNITS, Amount, Measure, to_offset
 from slicewise.errors import QueryError
+from slicewise.results import RESERVED
 from slicewise.windows.parameters import Length, in_time_unit
 
 __all__ = [
     "Origin",
     "check_column",
+    "check_keys",
     "check_one_notion_of_time",
     "check_unit",
     "read_classes",
@@ -24,6 +26,19 @@ def check_column(name: Any, parameter: str) -> None:
     """Refuse what does not name a column."""
     if not isinstance(name, str) or not name:
         raise QueryError(f"`{parameter}` must name a column; got {name!r}", parameter=parameter)
+
+
+def check_keys(keys: Sequence[str], time: str) -> None:
+    """Refuse keys that results could not show."""
+    if time in keys:
+        raise QueryError(f"`keys` must not hold the time column; got {time!r} as both", parameter="keys", column=time)
+    for key in keys:
+        if key in RESERVED:
+            raise QueryError(
+                f"`keys` must not use a reserved result column; got {key!r}; rename the column",
+                parameter="keys",
+                column=key,
+            )
 
 
 def read_columns(names: Any, parameter: str) -> tuple[str, ...]:

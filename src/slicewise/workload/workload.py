@@ -25,6 +25,7 @@ from slicewise.workload.query import Query
 from slicewise.workload.settings import (
     Origin,
     check_column,
+    check_keys,
     check_one_notion_of_time,
     check_unit,
     read_classes,
@@ -117,7 +118,7 @@ class Workload:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        self._check_keys()
+        check_keys(self.keys, self.time)
         measures = {Origin(parameter=n): amount.measure if amount.size else None for n, amount in delays.items()}
         check_one_notion_of_time(measures | {Origin(query=q.name): q.window.time_measure for q in self.queries})
 
@@ -483,19 +484,6 @@ class Workload:
                     "sw.aggregate(..., name='...')",
                     query=query,
                     column=column,
-                )
-
-    def _check_keys(self) -> None:
-        if self.time in self.keys:
-            raise QueryError(
-                f"`keys` must not hold the time column; got {self.time!r} as both", parameter="keys", column=self.time
-            )
-        for key in self.keys:
-            if key in RESERVED:
-                raise QueryError(
-                    f"`keys` must not use a reserved result column; got {key!r}; rename the column",
-                    parameter="keys",
-                    column=key,
                 )
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.steps import Step
 from slicewise.slicing.window_ranges import WindowRanges
 from slicewise.times import INFINITY
-from slicewise.windows import Frames, Punctuated, Sliding, Window
+from slicewise.windows import Conditional, Frames, Punctuated, Sliding, Window
 
 __all__ = [
     "Arrivals",
@@ -197,7 +197,7 @@ class CountWindows(Discretiser):
         return numbers
 
 
-def condition_column(window: Punctuated | Frames) -> str:
+def condition_column(window: Conditional) -> str:
     """The column, beside the user's, that says which rows meet the condition of a window."""
     return f"\0{window!r}"
 
