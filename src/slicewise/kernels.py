@@ -41,7 +41,8 @@ def sorted_unique(values: np.ndarray) -> np.ndarray:
     if len(values) < 2:
         return values
     ordered = np.sort(values)
-    return ordered[segment_starts(ordered[1:] != ordered[:-1])]
+    unique: np.ndarray = ordered[segment_starts(ordered[1:] != ordered[:-1])]
+    return unique
 
 
 def segment_lengths(starts: np.ndarray, total: int) -> np.ndarray:
@@ -176,7 +177,8 @@ def running_last(group: np.ndarray, last: np.ndarray) -> np.ndarray:
     # Ranks of groups and of times fit into one integer where the times themselves may not.
     times, rank = np.unique(last, return_inverse=True)
     number = np.concatenate([[0], np.cumsum(~same)])
-    return times[np.maximum.accumulate(number * len(times) + rank) - number * len(times)]
+    largest: np.ndarray = times[np.maximum.accumulate(number * len(times) + rank) - number * len(times)]
+    return largest
 
 
 def match_rows(table: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...]) -> np.ndarray:

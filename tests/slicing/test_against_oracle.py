@@ -79,7 +79,7 @@ def test_a_query_added_later_equals_having_had_it_from_that_moment_on(workload, 
     mark = epochs[at - 1][1] if op.stats().rows else None
     if by_restore:
         op = whole.operator(types=TYPES).restore(pickle.loads(pickle.dumps(op.snapshot())))
-        since = op._core.engine.since.get("added") if op._core.engine else None
+        since = op._core.engine.reports_from.get("added") if op._core.engine else None
     else:
         since = op.add_query("added", window, x=aggregate)
     after = run_operator(op, epochs[at:])

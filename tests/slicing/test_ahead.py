@@ -76,6 +76,15 @@ def test_the_others_of_a_batch_stay(ordered):
     assert [r.key for r in [*op.process_batch({"ts": [], "k": []}), *op.close()]] == [("a",), ("c",), ("e",)]
 
 
+@pytest.mark.parametrize("asked", ["stats", "late", "slices", "snapshot"])
+def test_results_beside_a_refused_row_come_with_the_next_call_whatever_is_asked_in_between(asked):
+    op = tumbling().operator(ordered=True, ahead="1 hour", clock=lambda: CLOCK)
+    with pytest.raises(RefusedRowsError):
+        op.process_batch({"ts": [at(), at(seconds=70), at(hours=2)]})
+    getattr(op, asked)()
+    assert [r.values for r in op.process_batch({"ts": []})] == [{"n": 1}]
+
+
 def test_drive_makes_its_watermark_of_the_others():
     op = tumbling().operator(ahead="1 hour", clock=lambda: CLOCK)
     steps = op.drive([{"ts": [at()]}, {"ts": [at(seconds=61)]}, {"ts": [at(hours=5)]}])

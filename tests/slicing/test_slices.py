@@ -63,8 +63,8 @@ def test_cutting_makes_one_slice_per_key_and_cell(windows, rows, gaps):
     assert_partition(slices, rows)
     cells = edges.cells(np.array([t for _, t in rows]))
     assert len(slices) == len({(k, c) for (k, _), c in zip(rows, cells.tolist(), strict=True)})
-    assert (slices.fresh == slices.rows).all()
-    assert not slices.closed.any()
+    assert (slices.unreported == slices.rows).all()
+    assert not slices.closed_gaps.any()
 
 
 @given(mixes(), st.lists(st.integers(-NEAR, NEAR), min_size=1, max_size=30), gap_lists)
@@ -84,7 +84,7 @@ def test_rows_in_order_are_cut_by_looking_up_edges(windows, times, gaps):
 def test_settling_keeps_every_row_and_no_slice_too_many(windows, chunks, horizon, gaps):
     edges = Edges(PeriodicWindows(windows), gaps)
     pieces, rows = cut_all(chunks, edges)
-    settled = Slices.empty(MONOIDS).settled(pieces, edges, horizon, gaps, MONOIDS)
+    settled = Slices.empty(MONOIDS).compacted(pieces, edges, horizon, gaps, MONOIDS)
     settled._check(edges, horizon, gaps)
     assert_partition(settled, rows)
     # Neighbours of a key are apart for a reason: an edge between them, or a gap.
@@ -98,21 +98,21 @@ def test_settling_keeps_every_row_and_no_slice_too_many(windows, chunks, horizon
 def test_settling_at_once_or_piece_by_piece_is_the_same(windows, chunks, horizon, gaps):
     edges = Edges(PeriodicWindows(windows), gaps)
     pieces, _ = cut_all(chunks, edges)
-    at_once = Slices.empty(MONOIDS).settled(pieces, edges, horizon, gaps, MONOIDS)
+    at_once = Slices.empty(MONOIDS).compacted(pieces, edges, horizon, gaps, MONOIDS)
     one_by_one = Slices.empty(MONOIDS)
     for piece in pieces:
-        one_by_one = one_by_one.settled([piece], edges, horizon, gaps, MONOIDS)
+        one_by_one = one_by_one.compacted([piece], edges, horizon, gaps, MONOIDS)
     for mine, theirs in zip(at_once._columns(), one_by_one._columns(), strict=True):
         assert mine.tolist() == theirs.tolist()
     assert [sorted(ids) for ids in members(at_once)] == [sorted(ids) for ids in members(one_by_one)]
-    again = at_once.settled([], edges, horizon, gaps, MONOIDS)
+    again = at_once.compacted([], edges, horizon, gaps, MONOIDS)
     assert len(again) == len(at_once)
 
 
 def test_rows_of_equal_time_are_combined_in_the_order_of_their_arrival():
     edges = Edges(PeriodicWindows([sw.tumbling(10)]))
     pieces, _ = cut_all([[(0, 5)], [(0, 5), (0, 5)], [(0, 5)]], edges)
-    settled = Slices.empty(MONOIDS).settled(pieces, edges, -INFINITY, (), MONOIDS)
+    settled = Slices.empty(MONOIDS).compacted(pieces, edges, -INFINITY, (), MONOIDS)
     assert members(settled) == [[0, 1, 2, 3]]
 
 
@@ -123,7 +123,7 @@ def test_a_piece_that_begins_earlier_still_came_later():
     #   c     d   came second
     edges = Edges(PeriodicWindows([sw.tumbling(10)]))
     pieces, _ = cut_all([[(0, 2), (0, 4)], [(0, 0), (0, 4)]], edges)
-    settled = Slices.empty(MONOIDS).settled(pieces, edges, -INFINITY, (), MONOIDS)
+    settled = Slices.empty(MONOIDS).compacted(pieces, edges, -INFINITY, (), MONOIDS)
     assert members(settled) == [[0, 1, 2, 3]]
     assert (settled.first.tolist(), settled.last.tolist()) == ([0], [4])
 
@@ -133,7 +133,7 @@ def test_slices_closed_to_sessions_are_not_merged_with_open_ones():
     (old,), _ = cut_all([[(0, 1), (0, 2)]], edges)
     old = Slices(*old._columns()[:5], np.ones(len(old), np.int64), old.parts)
     (new,), _ = cut_all([[(0, 3)]], edges)
-    settled = old.settled([new], edges, -INFINITY, [5], MONOIDS)
+    settled = old.compacted([new], edges, -INFINITY, [5], MONOIDS)
     assert settled.closed.tolist() == [1, 0]
     settled._check(edges, -INFINITY, [5])
 
@@ -141,17 +141,17 @@ def test_slices_closed_to_sessions_are_not_merged_with_open_ones():
 def test_nothing_settles_to_nothing():
     edges = Edges(PeriodicWindows([sw.tumbling(10)]))
     empty = Slices.empty(MONOIDS)
-    assert len(empty.settled([], edges, 0, (), MONOIDS)) == 0
-    assert len(empty.settled([empty], edges, 0, (), MONOIDS)) == 0
+    assert len(empty.compacted([], edges, 0, (), MONOIDS)) == 0
+    assert len(empty.compacted([empty], edges, 0, (), MONOIDS)) == 0
     assert empty.nbytes == 0
 
 
 def test_reported_slices_are_fresh_no_more():
     edges = Edges(PeriodicWindows([sw.tumbling(10)]))
     slices = cut([(0, 1), (0, 12)], 0, edges)
-    assert slices.fresh.tolist() == [1, 1]
-    assert slices.reported().fresh.tolist() == [0, 0]
-    assert slices.fresh.tolist() == [1, 1]
+    assert slices.unreported.tolist() == [1, 1]
+    assert slices.reported().unreported.tolist() == [0, 0]
+    assert slices.unreported.tolist() == [1, 1]
 
 
 # -- in an operator

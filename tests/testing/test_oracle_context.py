@@ -886,3 +886,14 @@ def test_window_without_a_definition_is_refused():
 
     with pytest.raises(QueryError, match="the oracle has no definition of odd windows; got them in query 'q'; give it"):
         oracle_of(Odd())
+
+
+def test_a_key_whose_rows_are_all_refused_has_no_windows():
+    def never(total, oldest):
+        raise ValueError("no")
+
+    oracle = oracle_of(punctuated("mark"), policy(never, watch={"n": sw.count()}))
+    feed(oracle, "a@0")
+    with pytest.raises(DataError, match=r"raised ValueError\('no'\).*; it is left out of all windows on rows"):
+        oracle.close()
+    assert oracle.close() == []

@@ -59,7 +59,7 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
     Queries that both have go on as if nothing had happened. For a new one :func:`complete_since` tells from which event
     time on it is complete.
     """
-    old = engine.settled()
+    old = engine.compacted()
     state = carried_state(old, StateLayout.of(engine.plan), plan)
     before = {q.name: q for q in engine.plan.workload.queries}
     added = [q for q in plan.workload.queries if before.get(q.name) != q]
@@ -83,7 +83,11 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
     on_time = [q for q in added if q.name not in counting]
     since = {q.name: complete_since(q, state, missing) for q in on_time} | dict.fromkeys(counting, begin)
     after = {q.name: old.watermark for q in on_time}
-    return replace(state, since={**state.since, **since}, after={**state.after, **after})
+    return replace(
+        state,
+        reports_from={**state.reports_from, **since},
+        reports_after={**state.reports_after, **after},
+    )
 
 
 def complete_since(query: Query, state: State, missing: set[str]) -> int:
@@ -92,7 +96,7 @@ def complete_since(query: Query, state: State, missing: set[str]) -> int:
     Rows before ``forgotten`` are gone, slices that are there do not have the partials of ``missing`` aggregates, and a
     slice that an edge of the new query runs through cannot be told apart.
     """
-    slices, since = state.time.slices, state.time.forgotten
+    slices, since = state.time.slices, state.time.complete_from
     if any(repr(a) in missing for a in query.aggregates.values()):
         since = max(since, state.latest + 1)
     if isinstance(query.window, Session):
@@ -112,7 +116,7 @@ def carried_state(state: State, layout: StateLayout, plan: Plan) -> State:
     time = state.time
     slices = replace(
         time.slices,
-        closed=_levels(time.slices.closed, layout.gaps, plan.gaps),
+        closed_gaps=_levels(time.slices.closed_gaps, layout.gaps, plan.gaps),
         parts=_parts(time.slices, layout.aggregates, plan),
     )
     carried = (carried_queries(queries, plan) for queries in state.context_aware)
@@ -125,8 +129,8 @@ def carried_state(state: State, layout: StateLayout, plan: Plan) -> State:
             reported=_reported(time.reported, layout, plan),
         ),
         context_aware=tuple(queries for queries in carried if queries is not None),
-        since={n: t for n, t in state.since.items() if n in names},
-        after={n: t for n, t in state.after.items() if n in names},
+        reports_from={n: t for n, t in state.reports_from.items() if n in names},
+        reports_after={n: t for n, t in state.reports_after.items() if n in names},
     )
 
 
@@ -160,7 +164,7 @@ def _tuples(tuples: Tuples, gaps: Sequence[int], plan: Plan) -> Tuples:
         return Tuples.empty(types)
     nothing = Column.of([None] * len(tuples))
     columns = {name: tuples.columns.get(name) or conform(nothing, type_, name) for name, type_ in types.items()}
-    return replace(tuples, closed=_levels(tuples.closed, gaps, plan.gaps), columns=columns)
+    return replace(tuples, closed_gaps=_levels(tuples.closed_gaps, gaps, plan.gaps), columns=columns)
 
 
 def _reported(reported: ReportedWindows, layout: StateLayout, plan: Plan) -> ReportedWindows:

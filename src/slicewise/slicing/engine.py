@@ -49,16 +49,16 @@ class State:
         Every window that ended at or before it has been reported.
     latest
         The latest event time of any row that came.
-    since, after
-        For each query, by name: it reports windows that start at or after ``since`` and are due after ``after``.
+    reports_from, reports_after
+        For each query, by name: it reports windows that start at or after the one and are due after the other.
     """
 
     time: TimeState
     context_aware: tuple[ContextAwareState, ...] = ()
     watermark: int = -INFINITY
     latest: int = -INFINITY
-    since: Mapping[str, int] = field(default_factory=dict)
-    after: Mapping[str, int] = field(default_factory=dict)
+    reports_from: Mapping[str, int] = field(default_factory=dict)
+    reports_after: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, plan: Plan) -> State:
@@ -72,8 +72,8 @@ class State:
             "context_aware": [queries.to_data() for queries in self.context_aware],
             "watermark": self.watermark,
             "latest": self.latest,
-            "since": dict(self.since),
-            "after": dict(self.after),
+            "reports_from": dict(self.reports_from),
+            "reports_after": dict(self.reports_after),
         }
 
     @classmethod
@@ -84,8 +84,8 @@ class State:
             tuple(ContextAwareState.from_data(queries) for queries in data["context_aware"]),
             data["watermark"],
             data["latest"],
-            dict(data["since"]),
-            dict(data["after"]),
+            dict(data["reports_from"]),
+            dict(data["reports_after"]),
         )
 
     @property
@@ -119,18 +119,18 @@ class Engine:
         hands_over = bool(self.context_aware) and self._has_time_windows and not plan.recomputed
         self._handover = Handover(self.time) if hands_over else None
         self.watermark, self.latest = state.watermark, state.latest
-        self.limit_reports(state.since, state.after)
+        self.limit_reports(state.reports_from, state.reports_after)
 
     @property
     def state(self) -> State:
         """The state after the last step."""
         context_aware = tuple(queries.state for queries in self.context_aware)
-        return State(self.time.state, context_aware, self.watermark, self.latest, self.since, self.after)
+        return State(self.time.state, context_aware, self.watermark, self.latest, self.reports_from, self.reports_after)
 
-    def limit_reports(self, since: Mapping[str, int], after: Mapping[str, int]) -> None:
-        """From now on, report of these queries only windows that start at or after ``since``, due after ``after``."""
-        self.since, self.after = since, after
-        self._limits = ReportLimits.of(self.plan, since, after)
+    def limit_reports(self, start: Mapping[str, int], due: Mapping[str, int]) -> None:
+        """From now on, report of these queries only windows that start at or after ``start``, due after ``due``."""
+        self.reports_from, self.reports_after = start, due
+        self._limits = ReportLimits.of(self.plan, start, due)
 
     @property
     def edges(self) -> Edges:
@@ -192,7 +192,7 @@ class Engine:
         """For ordered streams: the event time of the first row that would let some window be reported, and after how
         many rows one would where rows are counted."""
         watermark = self.watermark
-        waiting = self._waiting([queries.settled() for queries in self.context_aware])
+        waiting = self._waiting([queries.compacted() for queries in self.context_aware])
         due, rows = self.time.next_due(watermark, waiting.time), INFINITY
         for queries in self.context_aware:
             at, number = queries.next_due(watermark)
@@ -247,16 +247,16 @@ class Engine:
         handed_over = self.context_aware[0].state.handed_over
         return self._handover.waiting(context_aware[0].rows, self.watermark, handed_over)
 
-    def settled(self) -> State:
+    def compacted(self) -> State:
         """The state with everything that came since the last step, and no more slices than needed."""
-        context_aware = [queries.settled() for queries in self.context_aware]
+        context_aware = [queries.compacted() for queries in self.context_aware]
         waiting = self._waiting(context_aware)
-        time = self.time.settled(self.horizon, self.time.cut(waiting) if len(waiting) else None)
+        time = self.time.compacted(self.horizon, self.time.cut(waiting) if len(waiting) else None)
         return replace(self.state, time=time, context_aware=tuple(context_aware), latest=self.latest)
 
     def saved(self) -> State:
         """The settled state with what user code remembers as plain data."""
-        state = self.settled()
+        state = self.compacted()
         both = zip(self.context_aware, state.context_aware, strict=True)
         return replace(state, context_aware=tuple(queries.saved(settled) for queries, settled in both))
 

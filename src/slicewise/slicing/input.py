@@ -52,8 +52,8 @@ class Batch:
 
     def types(self, workload: Workload) -> dict[str, pa.DataType]:
         """The types of the columns that the workload reads."""
-        found = {name: key.type for name, key in zip(workload.keys, self.keys, strict=True)}
-        return found | {name: column.type for name, column in self.columns.items()}
+        of_keys = {name: key.type for name, key in zip(workload.keys, self.keys, strict=True)}
+        return of_keys | {name: column.type for name, column in self.columns.items()}
 
     def take(self, index: np.ndarray) -> Batch:
         """The rows at ``index``, as they came, to be given back; not to be processed again."""
@@ -77,7 +77,7 @@ class Batch:
         if isinstance(data, Column):
             return data.to_pylist()
         if isinstance(data, (pa.Array, pa.ChunkedArray)):
-            return data.to_pylist()
+            return list(data.to_pylist())
         return data.tolist() if hasattr(data, "tolist") else list(data)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -91,7 +91,7 @@ class Batch:
 
 def parse_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
     """Types as the user gives them: Arrow types, or Spark's names for them."""
-    found = {}
+    parsed = {}
     for column, type_ in (types or {}).items():
         if isinstance(type_, str):
             if type_.lower() not in TYPE_NAMES:
@@ -101,8 +101,8 @@ def parse_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
             type_ = TYPE_NAMES[type_.lower()]
         if not isinstance(type_, pa.DataType):
             raise DataError(f"`types`: column {column!r} needs an Arrow type or a name such as 'double'; got {type_!r}")
-        found[column] = type_
-    return found
+        parsed[column] = type_
+    return parsed
 
 
 def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType], *, time: str | None = None) -> Batch:
@@ -290,7 +290,7 @@ def _in_range(column: Column, name: str) -> Column:
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
 
 def _is_typed(data: Any) -> bool:

@@ -60,18 +60,18 @@ class KeyTable:
         if not self._plain:
             return [self.number(k) for k in keys]
         # Most keys were seen before, and then this is all there is to do.
-        found = list(map(self._numbers.get, keys))
-        return [self.number(k) if n is None else n for k, n in zip(keys, found, strict=True)]
+        numbers = map(self._numbers.get, keys)
+        return [self.number(k) if n is None else n for k, n in zip(keys, numbers, strict=True)]
 
     def number(self, key: tuple[Any, ...]) -> int:
         """The number of one key; a new one if it was never seen."""
         hashable = key if self._plain else tuple(_hashable(v) for v in key)
-        found = self._numbers.get(hashable)
-        if found is None:
-            found = self._numbers[hashable] = len(self.values)
+        number = self._numbers.get(hashable)
+        if number is None:
+            number = self._numbers[hashable] = len(self.values)
             self.values.append(key if self._plain else tuple(map(_normal_form, key)))
             self._columns = None
-        return found
+        return number
 
     def key(self, number: int) -> tuple[Any, ...]:
         """One key."""

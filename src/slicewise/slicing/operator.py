@@ -15,18 +15,16 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, to_instant
-from slicewise.errors import DataError, QueryError, RefusedRowsError
+from slicewise.errors import DataError, QueryError
 from slicewise.plan.plan import ARRIVAL, check_runnable
 from slicewise.results import Results
 from slicewise.slicing.ahead import AheadLimit
 from slicewise.slicing.core import Core
+from slicewise.slicing.feed import Feed
 from slicewise.slicing.held_rows import LateRow
-from slicewise.slicing.input import Batch, read_batch, watermark_limit
-from slicewise.slicing.outbox import Outbox
-from slicewise.slicing.row_buffer import RowBuffer
+from slicewise.slicing.input import read_batch, watermark_limit
 from slicewise.slicing.snapshots import OperatorState
 from slicewise.slicing.stats import Stats, slices_table
-from slicewise.slicing.user_code import take_window_failure
 from slicewise.times import INFINITY
 from slicewise.windows import Window
 from slicewise.workload import Workload
@@ -78,11 +76,10 @@ class Operator:
             judges_gaps=ahead is None,
         )
         self._ahead = None if ahead is None else AheadLimit(workload, ahead, clock)
-        self._outbox = Outbox()
-        self._closed = False
-        self._buffer = RowBuffer(workload, ordered, self._emptied, self._next_due, self._ahead)
+        self._feed = Feed(self._core, self._ahead)
         # The buffer's own function, so that a row costs a single call.
-        self.process = self._buffer.process  # type: ignore[method-assign]
+        self.process = self._feed.process  # type: ignore[method-assign]
+        self.process.__doc__ = type(self).process.__doc__
 
     @property
     def workload(self) -> Workload:
@@ -128,7 +125,7 @@ class Operator:
         edge. A row that cannot be read is refused when it comes or, at the latest, when the buffer is emptied; the
         error says which row it was, and the others stay.
         """
-        return self._buffer.process(time, row, key)
+        return self._feed.process(time, row, key)
 
     def process_batch(self, columns: Any) -> Results:
         """Take a batch of rows.
@@ -158,14 +155,7 @@ class Operator:
         """
         self._check_open()
         batch = read_batch(columns, self.workload, self._core.types)
-        self._flush()
-        if self._ahead is not None and len(batch):
-            batch, error = self._ahead.judged(batch)
-            if error is not None:
-                self._outbox.refuse(error)
-        if len(batch):
-            self._take(batch)
-        return self._outbox.released()
+        return self._feed.take(batch)
 
     def drive(self, batches: Iterable[Any]) -> Iterator[Results]:
         """Take batches, and move the watermark behind each of them.
@@ -234,9 +224,7 @@ class Operator:
             raise DataError(
                 f"the watermark must not go back; it stands at {before} and was given as {at}; keep the larger"
             )
-        self._flush_all()
-        self._step(at)
-        return self._outbox.released()
+        return self._feed.advance(at)
 
     def close(self) -> Results:
         """End the stream: every window that holds rows is reported, and no row is taken any more.
@@ -255,12 +243,7 @@ class Operator:
         [(1, 9, 2), (12, 17, 1)]
         """
         self._check_open()
-        self._flush_all()
-        self._step(INFINITY)
-        results = self._outbox.released()
-        self._closed = True
-        self._buffer.look_closer()
-        return results
+        return self._feed.close()
 
     def late(self) -> list[LateRow]:
         """The rows that came when all their windows were closed, since this was last asked.
@@ -281,7 +264,7 @@ class Operator:
         >>> op.late()
         []
         """
-        self._flush_all()
+        self._feed.flush()
         return list(self._core.late_rows())
 
     def stats(self) -> Stats:
@@ -301,12 +284,12 @@ class Operator:
         >>> stats.slices, stats.tuples, stats.rows, stats.watermark
         (2, 0, 3, None)
         """
-        self._flush_all()
+        self._feed.flush()
         core = self._core
         watermark = None if abs(core.watermark) >= INFINITY else core.watermark
         if core.engine is None:
             return Stats(0, 0, 0, 0, 0, 0, 0, watermark)
-        return Stats.of(core.engine.settled(), core.counters, watermark)
+        return Stats.of(core.engine.compacted(), core.counters, watermark)
 
     def slices(self) -> pa.Table:
         """The time slices as they stand.
@@ -325,7 +308,7 @@ class Operator:
         >>> op.slices().to_pylist()[0]
         {'start': 0, 'end': 5, 'first': 1, 'last': 4, 'rows': 2}
         """
-        self._flush_all()
+        self._feed.flush()
         engine = self._core.engine
         return pa.table({}) if engine is None else slices_table(engine, self._core.keys)
 
@@ -365,7 +348,7 @@ class Operator:
         check_runnable(workload)
         self._adapt(workload)
         engine = self._core.engine
-        since = None if engine is None else engine.since.get(name)
+        since = None if engine is None else engine.reports_from.get(name)
         return since if since is not None and since > -INFINITY else None
 
     def remove_query(self, name: str) -> None:
@@ -410,8 +393,8 @@ class Operator:
         ['bound', 'counters', 'fingerprint', 'format', 'held', 'watermark', 'workload']
         """
         self._check_open()
-        self._flush_all()
-        return replace(self._core.saved(), held=self._outbox.results).to_data()
+        self._feed.flush()
+        return replace(self._core.saved(), held=self._feed.held).to_data()
 
     def restore(self, snapshot: Mapping[str, Any]) -> Operator:
         """Continue from a snapshot of this workload; queries may have been added or removed since.
@@ -443,24 +426,13 @@ class Operator:
         self._check_open()
         state = OperatorState.from_data(snapshot)
         self._core.restore(state)
-        self._outbox = Outbox()
-        self._outbox.add(state.held)
-        self._buffer.time_type = self._core.time_type
-        self._buffer.look_closer()
+        self._feed.restore(state.held)
         return self
 
     # Inside
 
     def _check_open(self) -> None:
-        if self._closed:
-            raise DataError("this operator is closed; make a new one with workload.operator()")
-
-    def _next_due(self) -> tuple[int, int]:
-        """The event time of the first row that lets windows be reported, and how many rows let others."""
-        self._check_open()
-        if not self.ordered:
-            return INFINITY, INFINITY
-        return (-INFINITY, 1) if self._core.engine is None else self._core.engine.next_due()
+        self._feed.check_open()
 
     def _instant(self, watermark: Any) -> int:
         if isinstance(watermark, (int, np.integer)) and not isinstance(watermark, bool):
@@ -477,81 +449,8 @@ class Operator:
             raise DataError(f"`watermark` must be an event time; got {at}")
         return at
 
-    def _emptied(self) -> Results:
-        """Empty the buffer, because it is full or because a row ends windows."""
-        self._flush()
-        return self._outbox.released()
-
-    def _flush_all(self) -> None:
-        """Hand buffered rows to the engine, and raise what is wrong with them."""
-        self._flush()
-        self._outbox.raise_errors()
-
-    def _flush(self) -> None:
-        """Hand buffered rows to the engine."""
-        if not len(self._buffer):
-            return
-        batch = self._buffer.batch(self._core.types)
-        self._core.bound(batch)
-        self._buffer.clear(int(batch.times.max()))
-        try:
-            self._insert(batch)
-        except Exception:
-            self._take_one_by_one(batch)
-        else:
-            self._follow_rows()
-
-    def _take_one_by_one(self, batch: Batch) -> None:
-        """Let in all rows but those that cannot be; the first of them is named in the error."""
-        refused: list[tuple[int, Exception]] = []
-        for i in range(len(batch)):
-            try:
-                self._insert(batch.pick(np.array([i])))
-            except Exception as error:
-                refused.append((int(batch.times[i]), error))
-            else:
-                self._follow_rows()
-        if refused:
-            time, reason = refused[0]
-            raise DataError(f"the row at time {time} cannot be taken, and was left out: {reason}") from reason
-
-    def _take(self, batch: Batch) -> None:
-        """Let checked rows in."""
-        self._insert(batch)
-        self._follow_rows()
-
-    def _insert(self, batch: Batch) -> None:
-        for refusal in self._core.insert(batch).refusals:
-            self._outbox.refuse(refusal.error)
-        engine = self._core.engine
-        assert engine is not None
-        self._buffer.time_type = self._core.time_type
-        self._buffer.latest = engine.latest
-        self._buffer.look_closer()
-
-    def _follow_rows(self) -> None:
-        """Where every row is its own watermark, report what the rows that are in have ended."""
-        engine = self._core.engine
-        if not self.ordered or engine is None or engine.latest <= -INFINITY:
-            return
-        try:
-            self._step(engine.latest)
-        except RefusedRowsError as error:
-            self._outbox.refuse(error)  # the rows are in, and what is wrong with them is raised with what else is
-
-    def _step(self, watermark: int) -> None:
-        engine = self._core.engine
-        if engine is not None:
-            take_window_failure(engine.plan)  # of a step that was not finished
-        self._outbox.add(self._core.step(watermark))
-        failure = None if engine is None else take_window_failure(engine.plan)
-        if failure is not None:
-            self._outbox.refuse(failure)
-        self._core.renumber_keys()
-
     def _adapt(self, workload: Workload) -> None:
         """Run another workload from here on: the same one with queries added or removed."""
-        self._flush_all()
+        self._feed.flush()
         self._core.adapt(workload)
-        self._buffer.workload = workload
-        self._buffer.look_closer()
+        self._feed.follow(workload)

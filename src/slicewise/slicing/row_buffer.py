@@ -315,10 +315,10 @@ class RowBuffer:
                 raise DataError(
                     f"there is no key column {missing!r} in the row; {did_you_mean(missing, row)}"
                 ) from error
-        found = key if isinstance(key, tuple) else (key,)
-        if len(found) != len(names):
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) != len(names):
             raise DataError(f"a key must have {len(names)} parts, {list(names)!r}; got {key!r}")
-        return found
+        return parts
 
 
 def _first_stranger(values: list[Any], type_: pa.DataType | None) -> tuple[int, Any]:

@@ -141,9 +141,9 @@ class Shard:
         engine = self.engine
         gaps = {q.name: q.window.session_gap or 0 for q in self.workload.queries}
         # A session that starts within the gap after an earlier row might have started with that row.
-        since = {n: max(engine.since[n], at + gaps.get(n, 0)) for n in queries if n in engine.after}
+        since = {n: max(engine.reports_from[n], at + gaps.get(n, 0)) for n in queries if n in engine.reports_after}
         after = dict.fromkeys(since, -INFINITY)
-        engine.limit_reports({**engine.since, **since}, {**engine.after, **after})
+        engine.limit_reports({**engine.reports_from, **since}, {**engine.reports_after, **after})
 
     # Results out
 

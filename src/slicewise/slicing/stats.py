@@ -51,7 +51,7 @@ class Stats:
 
 def slices_table(engine: Engine, keys: KeyTable) -> pa.Table:
     """The time slices as they stand: key columns, start and end (the edges around it), first, last and rows."""
-    slices = engine.settled().time.slices
+    slices = engine.compacted().time.slices
     cells = engine.edges.needed_cells(slices.first, engine.horizon)
     ends = np.array([engine.edges.needed_after(int(t), engine.horizon) for t in slices.last], np.int64)
     names = {n: k.to_arrow() for n, k in zip(engine.plan.workload.keys, keys.decode(slices.key), strict=True)}

@@ -15,20 +15,20 @@ class Step:
 
     Attributes
     ----------
-    before
+    old_horizon
         The horizon before it: windows decided by earlier rows were final already.
     watermark
         The new watermark: windows due by then are reported.
     horizon
         The new horizon: the order of earlier rows is final from now on.
-    passed
+    old_watermark
         The watermark before it.
     """
 
-    before: int
+    old_horizon: int
     watermark: int
     horizon: int
-    passed: int
+    old_watermark: int
 
     @classmethod
     def whole(cls) -> Step:

@@ -59,9 +59,9 @@ def is_widening(old: pa.DataType, new: pa.DataType) -> bool:
     if old == new:
         return True
     if (t.is_signed_integer(old) and t.is_signed_integer(new)) or (t.is_floating(old) and t.is_floating(new)):
-        return old.bit_width <= new.bit_width
+        return bool(old.bit_width <= new.bit_width)
     if t.is_decimal(old) and t.is_decimal(new):
-        return old.scale <= new.scale and old.precision - old.scale <= new.precision - new.scale
+        return bool(old.scale <= new.scale and old.precision - old.scale <= new.precision - new.scale)
     if t.is_list(old) and t.is_list(new):
         return is_widening(old.value_type, new.value_type)
     if t.is_struct(old) and t.is_struct(new):

@@ -59,7 +59,7 @@ def after_gaps(
 
 def _ticks(window: Any) -> bool:
     """Whether windows are reported at ticks of their own, whether rows have come or not."""
-    return window.kind == "policy" or (window.kind == "sliding" and window.length.measure != window.every.measure)
+    return bool(window.kind == "policy" or (window.kind == "sliding" and window.length.measure != window.every.measure))
 
 
 def refused(wrong: Iterable[Row], what: str) -> DataError:

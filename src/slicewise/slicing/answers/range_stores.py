@@ -69,7 +69,7 @@ class EagerStore(Store):
     def query(self, low: np.ndarray, high: np.ndarray) -> Parts:
         n = len(low)
         # One array for both sides, so that each level costs one combine: left parts first, right parts behind them.
-        found = self.monoid.identities(2 * n)
+        both_sides = self.monoid.identities(2 * n)
         low, high = low.copy(), high.copy()
         for level in self.levels:
             left = np.flatnonzero((low < high) & (low & 1 == 1))
@@ -77,13 +77,15 @@ class EagerStore(Store):
             if len(left) or len(right):
                 nodes_left = take_parts(level, low[left])
                 nodes_right = take_parts(level, high[right] - 1)
-                before = concat_parts([take_parts(found, left), nodes_right])
-                after = concat_parts([nodes_left, take_parts(found, n + right)])
-                found = put_parts(found, np.concatenate([left, n + right]), self.monoid.combine(before, after))
+                before = concat_parts([take_parts(both_sides, left), nodes_right])
+                after = concat_parts([nodes_left, take_parts(both_sides, n + right)])
+                both_sides = put_parts(
+                    both_sides, np.concatenate([left, n + right]), self.monoid.combine(before, after)
+                )
             low, high = (low + 1) >> 1, high >> 1
             if not (low < high).any():
                 break
-        return self.monoid.combine(take_parts(found, slice(None, n)), take_parts(found, slice(n, None)))
+        return self.monoid.combine(take_parts(both_sides, slice(None, n)), take_parts(both_sides, slice(n, None)))
 
 
 class PrefixStore(Store):

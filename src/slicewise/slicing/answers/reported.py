@@ -89,10 +89,6 @@ class ReportedWindows:
         content = tuple(np.concatenate(both) for both in zip(self.content, other.content, strict=True))
         return replace(self, **columns, content=content)
 
-    def of_family(self, family: int) -> np.ndarray:
-        """Which entries belong to one family, as a mask."""
-        return self.family == family
-
     def renumbered(self, families: np.ndarray) -> ReportedWindows:
         """The entries of families that are still there, under their new numbers; -1 says that one is gone."""
         if not len(self):

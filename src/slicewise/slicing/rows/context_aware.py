@@ -166,21 +166,21 @@ class ContextAwareQueries:
         self._refuse_misfits(rows)
         view, base, last_seen = self._arranged(rows, answers)
         try:
-            found = self._discretise(view, step)
+            discretised = self._discretise(view, step)
         except RefusedRowsError as error:
             self._leave_out(view.first_arrival(np.array(error.rows, np.int64)))
             cause, error = error.__cause__, with_key(error, view.key, answers.keys, self.plan.schema)
             error.rows = view.row_at(np.array(error.rows, np.int64)).tolist()
             raise self._with_records(error, rows) from cause
         passed = None if handover is None else handover.ranges(view, step, self.state.handed_over)
-        cuts = self._cut(view, found, passed, moved)
+        cuts = self._cut(view, discretised, passed, moved)
         handed_over = None
         if handover is not None and passed is not None and len(passed.low):
             handed_over = handover.slices(cuts, passed, self.monoids if self._folds_once else ())
-        reported, blocks = self._report(view, found, cuts, step, answers)
+        reported, blocks = self._report(view, discretised, cuts, step, answers)
         if len(view.keys):
             last_seen[view.keys] = np.maximum(last_seen[view.keys], view.last_time(view.ends - 1))
-        rows, slices, cached = self._compacted(view, found, cuts, base)
+        rows, slices, cached = self._compacted(view, discretised, cuts, base)
         state = replace(
             self.state,
             rows=rows,
@@ -189,7 +189,7 @@ class ContextAwareQueries:
             last_seen=last_seen,
             arrived=self._arrived,
             reported=reported,
-            memory=found.memory,
+            memory=discretised.memory,
             cuts=cached,
         )
         return ContextAwareStep(state, blocks, handed_over)
@@ -199,7 +199,7 @@ class ContextAwareQueries:
         self.state = state
         self._pending = []
 
-    def settled(self) -> ContextAwareState:
+    def compacted(self) -> ContextAwareState:
         """The state with the rows that came since the last step; all of them are handed over."""
         rows = self.state.rows.joined(self._pending, self.plan.order)
         return replace(self.state, rows=rows, arrived=self._arrived, cuts=CachedCuts.none(), handed_over=self._arrived)
@@ -240,12 +240,12 @@ class ContextAwareQueries:
         return _Discretised(windows, memory, first, begins[begins < view.of_key(first, begins)])
 
     def _cut(
-        self, view: OrderedRows, found: _Discretised, passed: Ranges | None, moved: np.ndarray | None
+        self, view: OrderedRows, discretised: _Discretised, passed: Ranges | None, moved: np.ndarray | None
     ) -> SharedCuts:
         """Cut rows at the bounds of the windows of all queries in which all rows count; each cut is folded once."""
-        shared: list[WindowRanges | Ranges] = [ranges for ranges in found.windows if ranges.rows is None]
+        shared: list[WindowRanges | Ranges] = [ranges for ranges in discretised.windows if ranges.rows is None]
         if self._folds_once:
-            shared.append(Ranges(found.begins, _slice_ends(view, found.first, found.begins)))
+            shared.append(Ranges(discretised.begins, _slice_ends(view, discretised.first, discretised.begins)))
             shared += [passed] if passed is not None else []
         state = self.state
         places_before = None
@@ -272,13 +272,13 @@ class ContextAwareQueries:
         return inner
 
     def _report(
-        self, view: OrderedRows, found: _Discretised, cuts: SharedCuts, step: Step, answers: Answers
+        self, view: OrderedRows, discretised: _Discretised, cuts: SharedCuts, step: Step, answers: Answers
     ) -> tuple[dict[str, ReportedWindows], list[Block]]:
         """Compare what is true with what was reported: new windows, windows of other rows, and windows that are no
         more."""
         reported: dict[str, ReportedWindows] = {}
         blocks: list[Block] = []
-        for number, (discretiser, windows) in enumerate(zip(self.discretisers, found.windows, strict=True)):
+        for number, (discretiser, windows) in enumerate(zip(self.discretisers, discretised.windows, strict=True)):
             partials = cuts
             if windows.rows is not None:
                 partials = SharedCuts(self.plan, self.monoids, view, [windows], some=windows.rows)
@@ -303,13 +303,13 @@ class ContextAwareQueries:
         return reported, blocks
 
     def _compacted(
-        self, view: OrderedRows, found: _Discretised, cuts: SharedCuts, base: np.ndarray
+        self, view: OrderedRows, discretised: _Discretised, cuts: SharedCuts, base: np.ndarray
     ) -> tuple[Tuples, Slices, CachedCuts]:
         """The rows that are needed as such, and before them slices that start where undecided windows begin.
 
         Everything before a key's first begin is dropped, and its position noted in ``base``.
         """
-        first, begins = found.first, found.begins
+        first, begins = discretised.first, discretised.begins
         # The first row to stay of each key, in a slice or as such.
         oldest = view.earliest(begins, first)
         if len(view.keys):
@@ -325,7 +325,7 @@ class ContextAwareQueries:
             cached = CachedCuts(low, high, cuts.inner[number], partials)
         single, _ = expand_ranges(first, view.ends)
         rows = view.rows.take(view.row_at(single))
-        return replace(rows, fresh=np.zeros(len(rows), bool)), self._slices(view, cuts, begins, ends), cached
+        return replace(rows, unreported=np.zeros(len(rows), bool)), self._slices(view, cuts, begins, ends), cached
 
     def _slices(self, view: OrderedRows, cuts: SharedCuts, begins: np.ndarray, ends: np.ndarray) -> Slices:
         """Slices of places, with what discretisers must know of them."""
@@ -417,7 +417,8 @@ def _copy(column: Column) -> Column:
 
 def _slice_ends(view: OrderedRows, first: np.ndarray, begins: np.ndarray) -> np.ndarray:
     """Slices end where the next one starts, or where rows are needed as such."""
-    return np.minimum(np.append(begins[1:], len(view))[: len(begins)], view.of_key(first, begins))
+    ends: np.ndarray = np.minimum(np.append(begins[1:], len(view))[: len(begins)], view.of_key(first, begins))
+    return ends
 
 
 def _shifting(

@@ -164,7 +164,7 @@ class CountWindows(Discretiser):
         self.offset = np.array([w.offset for w in windows], np.int64)[:, None]
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
-        undecided = view.position_at(view.first_at(step.before))
+        undecided = view.position_at(view.first_at(step.old_horizon))
         # Rows at the watermark may still get company before them.
         passed = view.position_at(view.first_at(step.watermark))
         family, segment, start = self._starts(
@@ -193,7 +193,8 @@ class CountWindows(Discretiser):
 
     def _first_ending_at(self, position: np.ndarray) -> np.ndarray:
         """The first window whose last row lies at a position or after it."""
-        return np.maximum(-((self.n + self.offset - 1 - position) // self.m), 0)
+        numbers: np.ndarray = np.maximum(-((self.n + self.offset - 1 - position) // self.m), 0)
+        return numbers
 
 
 def condition_column(window: Punctuated | Frames) -> str:
@@ -232,8 +233,8 @@ class ConditionWindows(Discretiser):
         counted = np.ones(len(low), bool)
         if self.frames:
             counted = meets[low] & (view.before(high) - view.before(low) >= self.min_rows)
-        due = counted & (decided >= step.before) & (decided <= step.watermark)
-        found = WindowRanges(
+        due = counted & (decided >= step.old_horizon) & (decided <= step.watermark)
+        runs = WindowRanges(
             np.zeros(len(low), np.int64),
             view.key[low],
             low,
@@ -244,7 +245,7 @@ class ConditionWindows(Discretiser):
         )
         settled = view.first_at(step.horizon)
         undecided = (decided >= step.horizon) & (meets[low] | (not self.frames)) & (low < settled[segment])
-        return found.take(np.flatnonzero(due)), Retained(settled, low[undecided])
+        return runs.take(np.flatnonzero(due)), Retained(settled, low[undecided])
 
 
 def ordinals(*columns: np.ndarray) -> np.ndarray:

@@ -79,17 +79,17 @@ class TickGaps:
         self, batch: Batch, key: np.ndarray, columns: Mapping[str, Column], workload: Workload
     ) -> RefusedRowsError | None:
         """What is wrong with rows of a batch; None if they can be let in, and from then on they are known."""
-        found: dict[int, Gap] = {}
+        gaps: dict[int, Gap] = {}
         for known in self._known:
-            found |= {gap.row: gap for gap in known.gaps(key, batch.times, columns, self.engine.horizon)}
+            gaps |= {gap.row: gap for gap in known.gaps(key, batch.times, columns, self.engine.horizon)}
         kept = np.ones(len(batch), bool)
-        kept[list(found)] = False
+        kept[list(gaps)] = False
         for known in self._known:
             known.add(key, batch.times, kept)
-        if not found:
+        if not gaps:
             return None
-        rows = sorted(found)
-        return GapError(found[rows[0]], rows, batch.label(rows[0], workload))
+        rows = sorted(gaps)
+        return GapError(gaps[rows[0]], rows, batch.label(rows[0], workload))
 
 
 def _ticks_by_time(discretiser: Discretiser) -> bool:
@@ -134,8 +134,9 @@ class _KnownRows:
         """Whether a row is so far from the latest one of its key, or from others of a new key, that it may be wrong."""
         latest = np.append(self._latest, -INFINITY)[np.minimum(key, len(self._latest))]
         new = latest == -INFINITY
-        far = np.abs(times - latest) > self._reach
-        return bool((far & ~new).any()) or int(np.ptp(times[new])) > self._reach if new.any() else bool(far.any())
+        if (np.abs(times - latest)[~new] > self._reach).any():
+            return True
+        return bool(new.any()) and int(np.ptp(times[new])) > self._reach
 
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Key and event time of the rows that count."""
@@ -159,11 +160,11 @@ class _KnownRows:
         place = np.concatenate([np.full(known, -1), places])[order]
         tick = times // self.every
         apart = (key[1:] == key[:-1]) & (tick[1:] - tick[:-1] > slides.MOST_TICKS)
-        found = []
+        gaps = []
         for number in np.unique(key[1:][apart]).tolist():
             low, high = np.searchsorted(key, [number, number + 1]).tolist()
             ticks = tick[low:high].tolist()
             for i, other in slides.over_gaps(ticks, (place[low:high] < 0).tolist()).items():
                 window = repr(self.discretiser.windows[0])
-                found.append(Gap(int(place[low + i]), abs(ticks[i] - ticks[other]), int(times[low + other]), window))
-        return found
+                gaps.append(Gap(int(place[low + i]), abs(ticks[i] - ticks[other]), int(times[low + other]), window))
+        return gaps

@@ -61,7 +61,7 @@ class Handover:
     def ranges(self, view: OrderedRows, step: Step, handed_over: int) -> Ranges:
         """The rows that the watermark passes in a step, as ranges of one key inside one cell of the time slices."""
         edges = self.time.edges
-        places, _ = expand_ranges(view.first_at(step.passed), view.first_at(step.watermark))
+        places, _ = expand_ranges(view.first_at(step.old_watermark), view.first_at(step.watermark))
         if handed_over:
             places = places[view.first_arrival(places) >= handed_over]
         if not len(places):

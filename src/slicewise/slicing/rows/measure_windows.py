@@ -14,11 +14,11 @@ from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.rows.slides import last_tick
 from slicewise.slicing.rows.ticks import (
     TickState,
-    found_at,
     is_by_position,
     next_tick,
     tick_memory,
     ticks_of,
+    windows_at,
 )
 from slicewise.slicing.steps import Step
 from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
@@ -50,7 +50,7 @@ class UnitWindows(Discretiser):
         if counted.rows is not None:
             undecided = counted.rows[undecided]
         needed = view.earliest(undecided, view.first_at(step.horizon))
-        due = (every.decided >= step.before) & (every.decided <= step.watermark)
+        due = (every.decided >= step.old_horizon) & (every.decided <= step.watermark)
         return every.take(np.flatnonzero(due)), Retained(needed, NO_ROWS)
 
     def _find(self, family: int, window: Sliding, counted: MeasuredRows) -> tuple[np.ndarray, ...]:
@@ -95,7 +95,7 @@ class MultiMeasureWindows(Discretiser):
         ticks, base = ticks_of(self.every, counted, seen, step)
         low_of = self._reach(counted)
         low = low_of(ticks.segment, ticks.high)
-        found = found_at(self.every, counted, base, ticks, low)
+        windows = windows_at(self.every, counted, base, ticks, low)
         # Everything that the next windows reach back to, and the last row before them.
         settled = view.first_at(step.horizon)
         high = counted.number_of(settled)
@@ -103,7 +103,7 @@ class MultiMeasureWindows(Discretiser):
         first = high.copy()
         first[some] = np.minimum(low_of(some, high[some]), high[some] - 1)
         needed = np.minimum(counted.place_of(first, settled), settled)
-        return found, Retained(needed, NO_ROWS), tick_memory(counted, seen, base, step)
+        return windows, Retained(needed, NO_ROWS), tick_memory(counted, seen, base, step)
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         return (-INFINITY, 1) if self.measures else next_tick(self.every, came, watermark)

@@ -33,7 +33,8 @@ def measures_of(window: Window) -> tuple[str, ...]:
 def reading(column: Column) -> np.ndarray:
     """A measure as numbers that can be compared with the bounds of windows; decimals become doubles."""
     if pa.types.is_decimal(column.type):
-        return column.values.astype(np.float64) / 10**column.type.scale
+        numbers: np.ndarray = column.values.astype(np.float64) / 10**column.type.scale
+        return numbers
     return column.values
 
 
@@ -65,13 +66,13 @@ def misfits(rows: Tuples, measures: Sequence[str], limits: Mapping[str, MeasureL
         time   1   2   3   4   5          rows at 1, 3 and 5 were there, those at 2 and 4 come
         km    10  40  20  25  30          40 goes beyond the 20 that follows: left out; 25 fits
     """
-    found: list[Misfit] = []
+    refused: list[Misfit] = []
     fits = rows.columns[fits_column(measures)].values > 0
     for name in measures:
         limit = limits[name]
         wrong = _numberless(rows, name, fits, limit)
         fits[[m.row for m in wrong]] = False
-        found += wrong
+        refused += wrong
         places = np.flatnonzero(fits)
         key, here = rows.key[places], reading(rows.columns[name])[places]
         ticks = None if limit.slide is None else last_tick(here, limit.slide)
@@ -85,8 +86,8 @@ def misfits(rows: Tuples, measures: Sequence[str], limits: Mapping[str, MeasureL
             gone = {m.row for m in wrong}
             wrong += _going_back(rows, name, [place for place in places[some].tolist() if place not in gone])
             fits[[m.row for m in wrong]] = False
-            found += wrong
-    return found
+            refused += wrong
+    return refused
 
 
 def _numberless(rows: Tuples, name: str, fits: np.ndarray, limit: MeasureLimit) -> list[Misfit]:
@@ -95,17 +96,17 @@ def _numberless(rows: Tuples, name: str, fits: np.ndarray, limit: MeasureLimit) 
     reach = limit.reach(value)
     if value.dtype.kind != "f" and not np.isfinite(reach):
         return []
-    found = []
+    refused = []
     for row in np.flatnonzero(fits & ~(np.isfinite(value) & (value >= -reach) & (value <= reach))).tolist():
         finite = "" if not np.isfinite(value[row]) else f", at most {reach:g} from 0, where slides have numbers"
         what = f"the measure {name!r} must be a finite number{finite}; got {value[row]} at time {rows.time[row]}"
-        found.append(Misfit(row, what))
-    return found
+        refused.append(Misfit(row, what))
+    return refused
 
 
 def _jumping(rows: Tuples, name: str, places: np.ndarray, ticks: np.ndarray, limit: MeasureLimit) -> list[Misfit]:
     """The rows of a key that jump over too many ticks."""
-    known = (~rows.fresh[places]).tolist()
+    known = (~rows.unreported[places]).tolist()
     return [
         _misfit(
             rows, name, f"not jump over more than {slides.MOST_TICKS} ticks of {limit.slide}", places[i], places[j], GAP
@@ -116,19 +117,19 @@ def _jumping(rows: Tuples, name: str, places: np.ndarray, ticks: np.ndarray, lim
 
 def _going_back(rows: Tuples, name: str, places: list[int]) -> list[Misfit]:
     """The rows of a key that go back; one row after the other."""
-    value, fresh = reading(rows.columns[name]), rows.fresh
+    value, fresh = reading(rows.columns[name]), rows.unreported
     following = [-1] * len(places)  # the next row that was there before
     for i in range(len(places) - 2, -1, -1):
         following[i] = following[i + 1] if fresh[places[i + 1]] else places[i + 1]
-    found, last = [], -1
+    refused, last = [], -1
     for at, after in zip(places, following, strict=True):
         if fresh[at] and last >= 0 and value[last] > value[at]:
-            found.append(_misfit(rows, name, "not go backwards", at, last, MEASURE))
+            refused.append(_misfit(rows, name, "not go backwards", at, last, MEASURE))
         elif fresh[at] and after >= 0 and value[after] < value[at]:
-            found.append(_misfit(rows, name, "not go backwards", at, after, MEASURE))
+            refused.append(_misfit(rows, name, "not go backwards", at, after, MEASURE))
         else:
             last = at
-    return found
+    return refused
 
 
 def _misfit(rows: Tuples, name: str, must: str, row: int, other: int, reason: str) -> Misfit:

@@ -68,7 +68,8 @@ class OrderedRows:
     @functools.cached_property
     def ends(self) -> np.ndarray:
         """Where each key's rows end."""
-        return self.starts + self.lengths
+        ends: np.ndarray = self.starts + self.lengths
+        return ends
 
     @functools.cached_property
     def segment(self) -> np.ndarray:
@@ -95,15 +96,17 @@ class OrderedRows:
 
     def place_of(self, segment: np.ndarray, position: np.ndarray) -> np.ndarray:
         """Where the row of some key at a position stands; inside of a slice, where the next row does."""
-        wanted = position - self._shift[segment] if len(self.keys) > 1 else position - self._shift
+        wanted: np.ndarray = position - self._shift[segment] if len(self.keys) > 1 else position - self._shift
         if not len(self.slice_places):
             return wanted
         if len(self.keys) == 1 and wanted.min(initial=INFINITY) > self._rows_before_slices[-1]:
             # Behind all slices, as every window is that ends with a row whose order was not final.
-            return np.maximum(wanted - self._excess[-1], self.slice_places[-1] + 1)
+            behind_all: np.ndarray = np.maximum(wanted - self._excess[-1], self.slice_places[-1] + 1)
+            return behind_all
         slices = np.searchsorted(self._rows_before_slices, wanted)
         behind = np.concatenate([[0], self.slice_places + 1])
-        return np.maximum(wanted - self._excess[slices], behind[slices])
+        places: np.ndarray = np.maximum(wanted - self._excess[slices], behind[slices])
+        return places
 
     @functools.cached_property
     def _rows_before_slices(self) -> np.ndarray:
@@ -164,12 +167,14 @@ class OrderedRows:
 
     def first_arrival(self, place: np.ndarray) -> np.ndarray:
         """The arrival number of the first row at each place."""
-        return self._arrivals[place]
+        arrivals: np.ndarray = self._arrivals[place]
+        return arrivals
 
     def last_arrival(self, place: np.ndarray) -> np.ndarray:
         """The arrival number of the last row at each place."""
         if not len(self.slice_places):
-            return self._arrivals[place]
+            arrivals: np.ndarray = self._arrivals[place]
+            return arrivals
         return self._of_slices(place, self._arrivals[place], self.slices.marks[LAST_ARRIVAL])
 
     @functools.cached_property

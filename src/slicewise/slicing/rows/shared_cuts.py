@@ -112,7 +112,8 @@ class SharedCuts:
 
     def count(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """How many rows there are in ranges."""
-        return high - low if self._some is not None else self.view.before(high) - self.view.before(low)
+        counts: np.ndarray = high - low if self._some is not None else self.view.before(high) - self.view.before(low)
+        return counts
 
     def parts(self, monoid: int) -> Parts:
         """The partials of all cuts, of one aggregate."""

@@ -74,15 +74,15 @@ def over_gaps(ticks: Sequence[int], known: Sequence[bool]) -> dict[int, int]:
     {0: 1, 4: 3}
     """
     first = next((i for i, was in enumerate(known) if was), 0)
-    found: dict[int, int] = {}
+    neighbours: dict[int, int] = {}
     for way in (range(first + 1, len(ticks)), range(first - 1, -1, -1)):
         last = first
         for i in way:
             if not known[i] and (ticks[i] - ticks[last]) * way.step > MOST_TICKS:
-                found[i] = last
+                neighbours[i] = last
             else:
                 last = i
-    return dict(sorted(found.items()))
+    return dict(sorted(neighbours.items()))
 
 
 def last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) -> np.ndarray:
@@ -96,9 +96,10 @@ def last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) ->
     """
 
     def tick(k: np.ndarray) -> np.ndarray:
-        return k * step + offset + length
+        ticks: np.ndarray = k * step + offset + length
+        return ticks
 
-    k = np.floor((value - offset - length) / step).astype(np.int64)
+    k: np.ndarray = np.floor((value - offset - length) / step).astype(np.int64)
     while len(beyond := np.flatnonzero(tick(k) > value)):  # division is rounded: the guess may be beside the truth
         k[beyond] -= 1
     while len(short := np.flatnonzero(tick(k + 1) <= value)):

@@ -20,18 +20,18 @@ from slicewise.slicing.steps import Step
 from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.times import INFINITY
 
-#: As many ticks are looked up one by one: fewer than that are not worth being counted.
+#: As size ticks are looked up one by one: fewer than that are not worth being counted.
 FEW_TICKS = 10_000
 
 __all__ = [
     "TickState",
     "Ticks",
-    "found_at",
     "is_by_position",
     "last_tick",
     "next_tick",
     "tick_memory",
     "ticks_of",
+    "windows_at",
 ]
 
 
@@ -46,14 +46,14 @@ class TickState:
     def of(cls, memory: tuple[np.ndarray, np.ndarray] | None, counted: MeasuredRows) -> TickState:
         """What is remembered, with room for the keys of now."""
         final, last = memory or (NO_ROWS, NO_ROWS)
-        many = max(len(final), int(counted.view.keys.max(initial=-1)) + 1)
-        more = many - len(final)
-        return cls(np.append(final, np.zeros(more, np.int64)), np.append(last, np.full(more, -INFINITY)))
+        size = max(len(final), int(counted.view.keys.max(initial=-1)) + 1)
+        added = size - len(final)
+        return cls(np.append(final, np.zeros(added, np.int64)), np.append(last, np.full(added, -INFINITY)))
 
 
 @dataclass(frozen=True, eq=False)
 class Ticks:
-    """Moments at which windows are reported: the key, how many rows come before, the bound, and what decided it.
+    """Moments at which windows are reported: the key, how size rows come before, the bound, and what decided it.
 
     With ``repeats`` an entry is the first of several ticks, all after the same rows; see :class:`WindowRanges`.
     """
@@ -67,7 +67,7 @@ class Ticks:
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """Ticks from one number to another, both included, that follow the same rows: the key, and how many rows."""
+    """Ticks from one number to another, both included, that follow the same rows: the key, and how size rows."""
 
     segment: np.ndarray
     high: np.ndarray
@@ -102,7 +102,7 @@ def ticks_of(every: Amount, counted: MeasuredRows, seen: TickState, step: Step) 
     From the first tick after a key's first row to the first after its last row; of rows, every m-th.
     """
     view = counted.view
-    settled = counted.number_of(view.first_at(step.before))
+    settled = counted.number_of(view.first_at(step.old_horizon))
     base = seen.final[view.keys] - (settled - counted.starts)
     if every.measure == ROWS:
         return _after_rows(int(every.size), counted, base, step), base
@@ -113,7 +113,7 @@ def ticks_of(every: Amount, counted: MeasuredRows, seen: TickState, step: Step) 
 
 def _after_rows(every: int, counted: MeasuredRows, base: np.ndarray, step: Step) -> Ticks:
     position = np.arange(len(counted.time)) + np.repeat(base - counted.starts, counted.ends - counted.starts)
-    due = ((position + 1) % every == 0) & (counted.time >= step.before) & (counted.time < step.watermark)
+    due = ((position + 1) % every == 0) & (counted.time >= step.old_horizon) & (counted.time < step.watermark)
     at = np.flatnonzero(due)
     return Ticks(counted.segment[at], at + 1, position[at] + 1, counted.time[at])
 
@@ -127,7 +127,7 @@ def _at_times(every: int, counted: MeasuredRows, last_seen: np.ndarray, step: St
 
     # Ticks up to the one after the last row; those up to the one after the row that was last before are known.
     last = np.minimum(tick_after(counted.time[ends - 1]), step.watermark // every)
-    known = np.where(last_seen > -INFINITY, np.minimum(tick_after(last_seen) * every, step.before), -INFINITY)
+    known = np.where(last_seen > -INFINITY, np.minimum(tick_after(last_seen) * every, step.old_horizon), -INFINITY)
     first = np.maximum(tick_after(counted.time[starts]), tick_after(known))
     if int(np.maximum(last - first + 1, 0).sum()) <= FEW_TICKS:
         which, number = enumerate_ranges(first, last)
@@ -137,7 +137,7 @@ def _at_times(every: int, counted: MeasuredRows, last_seen: np.ndarray, step: St
     runs = _between_rows(every, counted, some, first, last)
     # Ticks up to the old watermark may be known, and those after the new horizon may change: both are compared one by
     # one with what was reported.
-    passed, final = step.passed // every, step.horizon // every
+    passed, final = step.old_watermark // every, step.horizon // every
     apart = runs.between(-INFINITY, passed).single().joined(runs.between(max(passed, final) + 1, INFINITY).single())
     runs = runs.between(passed + 1, final).some().joined(apart)
     tick = runs.first * every
@@ -165,7 +165,7 @@ def _on_measure(every: Amount, counted: MeasuredRows, step: Step) -> Ticks:
     """A tick is decided by the first row at or beyond it; the one after the last row by the end of the stream."""
     assert every.measure.column is not None
     measure, size = counted.measure(every.measure.column), every.size
-    behind = (counted.time >= step.before) & (counted.time <= step.watermark)
+    behind = (counted.time >= step.old_horizon) & (counted.time <= step.watermark)
     behind[counted.starts[counted.starts < counted.ends]] = False
     row = np.flatnonzero(behind)
     runs = _Runs(counted.segment[row], row, last_tick(measure[row - 1], size) + 1, last_tick(measure[row], size))
@@ -173,7 +173,7 @@ def _on_measure(every: Amount, counted: MeasuredRows, step: Step) -> Ticks:
         runs = runs.single()
     else:
         decided = counted.time[runs.high]
-        several = (decided > step.passed) & (decided < step.horizon)
+        several = (decided > step.old_watermark) & (decided < step.horizon)
         apart = _Runs(runs.segment, runs.high, runs.first, np.where(several, runs.first - 1, runs.last)).single()
         runs = _Runs(runs.segment, runs.high, runs.first, np.where(several, runs.last, runs.first - 1)).some()
         runs = runs.joined(apart)
@@ -209,7 +209,7 @@ def tick_memory(counted: MeasuredRows, seen: TickState, base: np.ndarray, step: 
     return final, last
 
 
-def found_at(every: Amount, counted: MeasuredRows, base: np.ndarray, ticks: Ticks, low: np.ndarray) -> WindowRanges:
+def windows_at(every: Amount, counted: MeasuredRows, base: np.ndarray, ticks: Ticks, low: np.ndarray) -> WindowRanges:
     """The windows at some ticks that are not empty, with bounds in the measure of the ticks."""
     some = np.flatnonzero(low < ticks.high)
     low, segment = low[some], ticks.segment[some]

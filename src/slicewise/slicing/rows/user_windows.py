@@ -22,7 +22,7 @@ from slicewise.results import OPEN_END, RowLabel
 from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Remembered, Retained
 from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
 from slicewise.slicing.rows.ordered_rows import OrderedRows
-from slicewise.slicing.rows.ticks import TickState, found_at, is_by_position, next_tick, tick_memory, ticks_of
+from slicewise.slicing.rows.ticks import TickState, is_by_position, next_tick, tick_memory, ticks_of, windows_at
 from slicewise.slicing.steps import Step
 from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.swag.log_mta import LogMTA
@@ -49,19 +49,23 @@ class _ByKey(Discretiser):
     ) -> tuple[WindowRanges, Retained, dict[int, _Memory]]:
         """The windows due, what is needed after the step, and what to remember as of the new horizon."""
         kept = dict(memory or {})
-        fresh, settled, needed = view.first_at(step.before), view.first_at(step.horizon), view.first_at(step.horizon)
+        unshown, settled, needed = (
+            view.first_at(step.old_horizon),
+            view.first_at(step.horizon),
+            view.first_at(step.horizon),
+        )
         pieces, begins = [], []
         failures: list[UserCodeError] = []
         for s, key in enumerate(view.keys.tolist()):
             now = kept.get(key) or self._new()
-            rows = _KeyRows(view, s, int(fresh[s]), int(settled[s]))
+            rows = _KeyRows(view, s, int(unshown[s]), int(settled[s]))
             if len(rows) or step.watermark >= INFINITY:
                 try:
-                    found, now = self._ask(rows, now, step)
+                    windows, now = self._ask(rows, now, step)
                 except UserCodeError as error:
                     failures.append(error)
                     continue
-                pieces.append((np.full(len(found[0]), key), *found))
+                pieces.append((np.full(len(windows[0]), key), *windows))
             kept[key] = now
             needed[s] = min(needed[s], self._first_needed(now, rows))
             begins += [rows.index_of(position) for position in now.open_at]
@@ -153,12 +157,12 @@ class UserWindows(_ByKey):
         decided = np.where(over, time[np.minimum(high, rows.high - 1)], INFINITY)
         end = np.where(over, decided, OPEN_END)
         due = (began < high) & (decided <= step.watermark)
-        found = tuple(c[due] for c in (began, high, time[began], end, decided))
+        windows = tuple(c[due] for c in (began, high, time[began], end, decided))
         # As of the new horizon: windows begun by settled rows and not ended by them.
         before = int(begins[: rows.settled - rows.low].sum()) + len(now.open_at)
         gone = int(ends[: rows.settled - rows.low].sum())
         still = tuple(rows.position_of(int(b)) for b in began[gone:before])
-        return found, replace(now, open_at=still)
+        return windows, replace(now, open_at=still)
 
     def _evicted(
         self, rows: _KeyRows, now: _Memory, evicted: np.ndarray, triggers: np.ndarray, step: Step
@@ -169,10 +173,10 @@ class UserWindows(_ByKey):
         if len(short):
             self._complain(rows, rows.low + short[0], f"evicted more rows than there are: {int(evicted[short[0]])}")
         due = np.flatnonzero(triggers.astype(bool) & (front <= row) & (time[row] < step.watermark))
-        found = (front[due], row[due] + 1, time[front[due]], time[row[due]], time[row[due]])
+        windows = (front[due], row[due] + 1, time[front[due]], time[row[due]], time[row[due]])
         settled = rows.settled - rows.low
         at = now.front + int(evicted[:settled].sum())
-        return found, replace(now, front=at)
+        return windows, replace(now, front=at)
 
     def _answers(self, rows: _KeyRows, thing: Any, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
         """What user code says of some rows: begins and ends, or evictions and triggers."""
@@ -184,32 +188,32 @@ class UserWindows(_ByKey):
                 n: c.values if c.valid is None else np.ma.array(c.values, mask=~c.valid) for n, c in columns.items()
             }
             try:
-                said = thing.on_batch(rows.view.time[low:high], arrays)
-                one, other = (np.asarray(a) for a in said)
+                answer = thing.on_batch(rows.view.time[low:high], arrays)
+                one, other = (np.asarray(a) for a in answer)
             except Exception as error:
                 self._complain_of_batch(rows, low, high, f"raised {error!r}", error)
             if one.shape != (high - low,) or other.shape != (high - low,) or one.dtype.kind not in "iub":
-                self._complain_of_batch(rows, low, high, f"must give two integer arrays of that length; got {said!r}")
+                self._complain_of_batch(rows, low, high, f"must give two integer arrays of that length; got {answer!r}")
             return self._checked(rows, low, one.astype(np.int64), other.astype(np.int64))
         listed = {name: column.to_pylist() for name, column in columns.items()}
         one, other = np.empty(high - low, np.int64), np.empty(high - low, np.int64)
         for i, time in enumerate(rows.view.time[low:high].tolist()):
             try:
-                said = thing.on_record(time, {name: values[i] for name, values in listed.items()})
+                answer = thing.on_record(time, {name: values[i] for name, values in listed.items()})
             except Exception as error:
                 self._complain(rows, low + i, f"raised {error!r}", error)
-            one[i], other[i] = self._pair(rows, low + i, said)
+            one[i], other[i] = self._pair(rows, low + i, answer)
         return self._checked(rows, low, one, other)
 
-    def _pair(self, rows: _KeyRows, at: int, said: Any) -> tuple[int, int]:
-        evicts = isinstance(said, Evict)
+    def _pair(self, rows: _KeyRows, at: int, answer: Any) -> tuple[int, int]:
+        evicts = isinstance(answer, Evict)
         if evicts and not self.window.deterministic:
-            return said.n, int(said.trigger)
-        if self.window.deterministic and not evicts and _are_two_counts(said):
-            return int(said[0]), int(said[1])
+            return answer.n, int(answer.trigger)
+        if self.window.deterministic and not evicts and _are_two_counts(answer):
+            return int(answer[0]), int(answer[1])
         wanted = "two counts (begins, ends)" if self.window.deterministic else "sw.Evict(n, trigger)"
         hint = "; say deterministic=False" if evicts else ""
-        self._complain(rows, at, f"must return {wanted}; got {said!r}{hint}")
+        self._complain(rows, at, f"must return {wanted}; got {answer!r}{hint}")
 
     def _checked(self, rows: _KeyRows, low: int, one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         wrong = np.flatnonzero((one < 0) | (other < 0))
@@ -231,7 +235,7 @@ class UserWindows(_ByKey):
 
 
 class PolicyWindows(Discretiser):
-    """``policy``: after each row the longest prefix that the user's ``evict`` condemns leaves, found in a tree."""
+    """``policy``: after each row the longest prefix that the user's ``evict`` condemns leaves, windows in a tree."""
 
     distinct = True
 
@@ -259,7 +263,7 @@ class PolicyWindows(Discretiser):
         ticks, base = ticks_of(self.window.every, counted, seen, step)
         kept = dict(memory.fronts) if memory else {}
         settled = view.first_at(step.horizon)
-        numbers = (counted.number_of(view.first_at(step.before)), counted.number_of(settled))
+        numbers = (counted.number_of(view.first_at(step.old_horizon)), counted.number_of(settled))
         low, first = np.empty(len(ticks.high), np.int64), numbers[1].copy()
         by_key = np.argsort(ticks.segment, kind="stable")
         bounds = np.searchsorted(ticks.segment[by_key], np.arange(len(view.keys) + 1))
@@ -273,14 +277,14 @@ class PolicyWindows(Discretiser):
             except UserCodeError as error:
                 failures.append(error)
                 continue
-            mine = by_key[bounds[s] : bounds[s + 1]]
+            of_key = by_key[bounds[s] : bounds[s + 1]]
             # A tick comes after a row that was shown now, or after all of those before.
-            low[mine] = fronts[ticks.high[mine] - rows.low] + shift
+            low[of_key] = fronts[ticks.high[of_key] - rows.low] + shift
             first[s] = min(kept[key][1] + shift, max(rows.settled - 1, int(counted.starts[s])))
         _raise_first(failures)
-        found = found_at(self.window.every, counted, base, ticks, low)
+        windows = windows_at(self.window.every, counted, base, ticks, low)
         needed = np.minimum(counted.place_of(first, settled), settled)
-        return found, Retained(needed, NO_ROWS), _Fronts(tick_memory(counted, seen, base, step), kept)
+        return windows, Retained(needed, NO_ROWS), _Fronts(tick_memory(counted, seen, base, step), kept)
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         return (-INFINITY, 1) if self.measures else next_tick(self.window.every, came, watermark)
@@ -348,8 +352,10 @@ class _Fronts:
     fronts: dict[int, tuple[LogMTA | None, int]]
 
 
-def _are_two_counts(said: Any) -> bool:
-    return isinstance(said, (tuple, list)) and len(said) == 2 and all(isinstance(n, (int, np.integer)) for n in said)
+def _are_two_counts(answer: Any) -> bool:
+    return (
+        isinstance(answer, (tuple, list)) and len(answer) == 2 and all(isinstance(n, (int, np.integer)) for n in answer)
+    )
 
 
 def _raise_first(failures: list[UserCodeError]) -> None:

@@ -102,13 +102,13 @@ class _Grid:
 
     def after(self, t: int) -> int:
         """The first edge after ``t``."""
-        found = [INFINITY]
+        following = [INFINITY]
         if len(self.step):
-            found.append(int((t + self.step - (t - self.phase) % self.step).min()))
+            following.append(int((t + self.step - (t - self.phase) % self.step).min()))
         later = self.points[np.searchsorted(self.points, t, "right") :]
         if len(later):
-            found.append(int(later[0]))
-        return min(found)
+            following.append(int(later[0]))
+        return min(following)
 
     def between(self, low: int, high: int, limit: int) -> np.ndarray | None:
         """The edges in ``(low, high]``, ascending and each once; None if there might be more than ``limit``."""
@@ -119,7 +119,7 @@ class _Grid:
             return None
         if len(self.step) == 1:
             at = int(first[0])
-            edges = np.arange(at, at + total) * self.step[0] + self.phase[0]
+            edges: np.ndarray = np.arange(at, at + total) * self.step[0] + self.phase[0]
         else:
             which = np.repeat(np.arange(len(counts)), counts)
             nth = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -133,7 +133,8 @@ class _Grid:
         if not len(t):
             return t.copy()
         if self.is_single:
-            return t - (t - self.phase[0]) % self.step[0]
+            floor: np.ndarray = t - (t - self.phase[0]) % self.step[0]
+            return floor
         edges = self._around(t)
         if edges is None:
             return self._floor_by_arithmetic(t)
@@ -144,7 +145,8 @@ class _Grid:
     def number(self, t: np.ndarray) -> np.ndarray:
         """A number for the cell of each time: the same for the same cell, larger for later ones."""
         if self.is_single:
-            return (t - self.phase[0]) // self.step[0]
+            number: np.ndarray = (t - self.phase[0]) // self.step[0]
+            return number
         edges = self._around(t)
         return self._floor_by_arithmetic(t) if edges is None else np.searchsorted(edges, t, "right")
 

@@ -49,14 +49,14 @@ class TimeState:
     reported
         Results that may still be corrected and cannot be derived from the slices; families are the plan's windows,
         then its session gaps.
-    forgotten
+    complete_from
         Every row before this event time may have left the state: a query added later is complete from here on.
     """
 
     slices: Slices
     tuples: Tuples
     reported: ReportedWindows = field(default_factory=ReportedWindows.none)
-    forgotten: int = -INFINITY
+    complete_from: int = -INFINITY
 
     @classmethod
     def empty(cls, plan: Plan) -> TimeState:
@@ -69,7 +69,7 @@ class TimeState:
             "slices": self.slices.to_data(),
             "tuples": self.tuples.to_data(),
             "reported": self.reported.to_data(),
-            "forgotten": self.forgotten,
+            "complete_from": self.complete_from,
         }
 
     @classmethod
@@ -79,7 +79,7 @@ class TimeState:
             Slices.from_data(data["slices"]),
             Tuples.from_data(data["tuples"]),
             ReportedWindows.from_data(data["reported"]),
-            data["forgotten"],
+            data["complete_from"],
         )
 
     def renumbered(self, numbers: np.ndarray) -> TimeState:
@@ -142,7 +142,7 @@ class SliceManager:
 
     def forget(self, latest: int) -> None:
         """Note that rows up to this event time were turned away."""
-        self.state = replace(self.state, forgotten=max(self.state.forgotten, latest + 1))
+        self.state = replace(self.state, complete_from=max(self.state.complete_from, latest + 1))
 
     def next_due(self, watermark: int, waiting: np.ndarray) -> int:
         """For ordered streams: the event time of the first row that would let some window be reported.
@@ -156,7 +156,7 @@ class SliceManager:
             due = int(np.where(ends > watermark, ends, INFINITY).min())
         if self.plan.gaps:
             slices = self.state.slices
-            alive = slices.last[slices.closed < len(self.plan.gaps)]
+            alive = slices.last[slices.closed_gaps < len(self.plan.gaps)]
             if len(alive) or len(waiting):
                 oldest = min(alive.min(initial=INFINITY), waiting.min(initial=INFINITY))
                 due = min(due, int(oldest) + self.plan.gaps[0] + 1)
@@ -169,20 +169,20 @@ class SliceManager:
 
         ``handed_over`` are slices of rows that waited elsewhere until the watermark passed them.
         """
-        state = self._current(step.before, [] if handed_over is None else [handed_over])
+        state = self._current(step.old_horizon, [] if handed_over is None else [handed_over])
         slices, tuples, reported = state.slices, state.tuples, state.reported
         blocks: list[Block] = []
         open_sessions = []
         for level, gap in enumerate(self.plan.gaps):
             sessions = find_sessions(slices, gap, level)
-            closed = sessions.end < step.before
+            closed = sessions.end < step.old_horizon
             reported, results = self._report_sessions(sessions, level, ~closed, step, reported, slices, answers)
             blocks += results
             slices, tuples = _close(slices, tuples, sessions, closed | (sessions.end < step.horizon), level)
             open_sessions.append(sessions.take(~closed))
         reported, results = self._report_windows(step, reported, slices, answers)
         blocks += results
-        forgotten = state.forgotten
+        forgotten = state.complete_from
         if len(slices) >= self._merge_at or step.watermark >= INFINITY:
             slices, forgotten = self._without_old(slices, step.horizon, forgotten)
             tuples = tuples.behind(slices) if len(tuples) else tuples
@@ -195,7 +195,7 @@ class SliceManager:
         self.state = state
         self._new_slices, self._new_rows = [], []
 
-    def settled(self, horizon: int, handed_over: Slices | None = None) -> TimeState:
+    def compacted(self, horizon: int, handed_over: Slices | None = None) -> TimeState:
         """The state with what came since merged into the slices, and no more slices than needed."""
         return self._merged(horizon, self._new_slices + ([] if handed_over is None else [handed_over]))
 
@@ -206,10 +206,10 @@ class SliceManager:
     ) -> tuple[ReportedWindows, list[Block]]:
         """Result rows for corrected and for newly ended windows."""
         index = KeyTimeIndex(slices.key, slices.first, one_key=self._one_key)
-        windows = ended_windows(self.windows, slices, index, step.passed, step.watermark)
+        windows = ended_windows(self.windows, slices, index, step.old_watermark, step.watermark)
         change = revision = None
-        if self.plan.workload.lateness and step.passed > -INFINITY:
-            changed, known = corrected_windows(self.windows, slices, index, step.before, step.passed)
+        if self.plan.workload.lateness and step.old_watermark > -INFINITY:
+            changed, known = corrected_windows(self.windows, slices, index, step.old_horizon, step.old_watermark)
             if len(changed):
                 windows = changed.joined(windows)
                 change, revision = np.full(len(windows), INSERT), np.zeros(len(windows), np.int64)
@@ -236,7 +236,7 @@ class SliceManager:
         blocks: list[Block] = []
         if self.plan.workload.lateness:
             of_level = reported.family == len(self.plan.windows) + level
-            compared = reported.take(of_level).compare(_entries(windows), sessions.fresh[ready])
+            compared = reported.take(of_level).compare(_entries(windows), sessions.unreported[ready])
             reported = reported.take(~of_level).joined(compared.now)
             blocks += answers.retractions(compared.gone, self._queries)
             windows, change = windows.take(compared.shown), compared.change
@@ -255,19 +255,19 @@ class SliceManager:
     def _merged(self, horizon: int, new: Sequence[Slices]) -> TimeState:
         """The state with new slices merged into those that are there."""
         state, plan = self.state, self.plan
-        slices, forgotten = self._without_old(state.slices, horizon, state.forgotten)
-        slices = slices.settled(new, self.edges, horizon, plan.gaps, plan.monoids)
+        slices, forgotten = self._without_old(state.slices, horizon, state.complete_from)
+        slices = slices.compacted(new, self.edges, horizon, plan.gaps, plan.monoids)
         tuples = state.tuples
         if plan.recomputed:
             tuples = tuples.joined(self._new_rows, plan.order)
             slices = self._recomputed(slices, tuples, horizon)
-        return replace(state, slices=slices, tuples=tuples, forgotten=forgotten)
+        return replace(state, slices=slices, tuples=tuples, complete_from=forgotten)
 
     def _without_old(self, slices: Slices, horizon: int, forgotten: int) -> tuple[Slices, int]:
         """Without slices that serve no window any more, and the event time from which all rows are still there."""
         needed = slices.first >= self.windows.oldest_open_start(horizon)
         if self.plan.gaps:
-            needed |= slices.closed < len(self.plan.gaps)
+            needed |= slices.closed_gaps < len(self.plan.gaps)
         if needed.all():
             return slices, forgotten
         return slices.take(np.flatnonzero(needed)), max(forgotten, int(slices.last[~needed].max()) + 1)
@@ -280,7 +280,7 @@ class SliceManager:
             # combined in order, so they are split at each other's rows.
             cells = self.edges.needed_cells(tuples.time, horizon)
             return tuples.cut(cells, self.plan.gaps, self.plan.monoids)
-        dirty = np.flatnonzero(slices.fresh)
+        dirty = np.flatnonzero(slices.unreported)
         if not len(dirty):
             return slices
         rows, starts = tuples.rows_of(slices.take(dirty))
@@ -307,8 +307,8 @@ def _close(slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray,
     np.add.at(members, sessions.low[over], 1)
     np.add.at(members, sessions.high[over], -1)
     done = sessions.slices[np.cumsum(members[:-1]) > 0]
-    closed = slices.closed.copy()
+    closed = slices.closed_gaps.copy()
     closed[done] = np.maximum(closed[done], level + 1)
     if len(tuples):
         tuples = tuples.marked(slices.take(done), closed[done])
-    return replace(slices, closed=closed), tuples
+    return replace(slices, closed_gaps=closed), tuples

@@ -38,9 +38,9 @@ def cut_stream(
             prompt[late] = False
             pieces = []
             for rows, ordered in ((np.flatnonzero(prompt), True), (late, False)):
-                mine = {name: column.take(rows) for name, column in columns.items()}
+                some = {name: column.take(rows) for name, column in columns.items()}
                 how = {"one_key": True, "in_order": ordered}
-                pieces.append(cut_rows(key[: len(rows)], times.take(rows), mine, edges, monoids, left_out, **how))
+                pieces.append(cut_rows(key[: len(rows)], times.take(rows), some, edges, monoids, left_out, **how))
             return pieces
         in_order = not len(late)
     return [cut_rows(key, times, columns, edges, monoids, left_out, one_key=one_key, in_order=in_order)]

@@ -32,9 +32,9 @@ class Slices:
         Event time of its first and last row.
     rows
         How many rows it holds.
-    fresh
+    unreported
         How many of them came since results were last reported.
-    closed
+    closed_gaps
         For how many session gaps, from the smallest up, the slice's session is closed. A session that is closed under
         one gap is closed under every smaller one, so a number says it all.
     parts
@@ -47,8 +47,8 @@ class Slices:
     first: np.ndarray
     last: np.ndarray
     rows: np.ndarray
-    fresh: np.ndarray
-    closed: np.ndarray
+    unreported: np.ndarray
+    closed_gaps: np.ndarray
     parts: tuple[Parts, ...]
     marks: Mapping[str, np.ndarray] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ class Slices:
     @property
     def nbytes(self) -> int:
         """Bytes in arrays; the Python objects of object partials are counted as pointers."""
-        arrays = [self.key, self.first, self.last, self.rows, self.fresh, self.closed]
+        arrays = [self.key, self.first, self.last, self.rows, self.unreported, self.closed_gaps]
         arrays += [p for parts in self.parts for p in parts] + list(self.marks.values())
         return sum(a.nbytes for a in arrays)
 
@@ -86,16 +86,16 @@ class Slices:
             self.first[index],
             self.last[index],
             self.rows[index],
-            self.fresh[index],
-            self.closed[index],
+            self.unreported[index],
+            self.closed_gaps[index],
             tuple(take_parts(p, index) for p in self.parts),
             {name: mark[index] for name, mark in self.marks.items()},
         )
 
-    def settled(
+    def compacted(
         self, pieces: Sequence[Slices], edges: Edges, horizon: int, gaps: Sequence[int], monoids: Sequence[Monoid]
     ) -> Slices:
-        """These slices with newer pieces merged into them, and no more slices than needed.
+        """These slices with newer pieces merged into them, and no others slices than needed.
 
         Two neighbouring slices of a key stay apart if an edge that an open window needs lies between them, or if they
         are further apart than the smallest gap of a session query for which they are not closed.
@@ -107,7 +107,7 @@ class Slices:
         cells = edges.needed_cells(first, horizon)
         apart = (key[1:] != key[:-1]) | (cells[1:] != cells[:-1])
         if gaps:
-            closed = together.closed
+            closed = together.closed_gaps
             apart |= closed[1:] != closed[:-1]
             last = running_last(np.concatenate([[0], np.cumsum(apart)]), together.last)
             smallest = np.array([*gaps, np.iinfo(np.int64).max])[closed[1:]]
@@ -132,27 +132,27 @@ class Slices:
             self.first[starts],
             np.maximum.reduceat(self.last, starts),
             np.add.reduceat(self.rows, starts),
-            np.add.reduceat(self.fresh, starts),
-            self.closed[starts],
+            np.add.reduceat(self.unreported, starts),
+            self.closed_gaps[starts],
             tuple(m.fold(p, starts) for m, p in zip(monoids, parts, strict=True)),
         )
 
-    def joined(self, more: Sequence[Slices]) -> Slices:
+    def joined(self, others: Sequence[Slices]) -> Slices:
         """These slices and others, sorted; none is merged."""
-        return self._joined(more)[0]
+        return self._joined(others)[0]
 
-    def _joined(self, more: Sequence[Slices]) -> tuple[Slices, np.ndarray | None]:
+    def _joined(self, others: Sequence[Slices]) -> tuple[Slices, np.ndarray | None]:
         """These slices and others, sorted, and the order in which they came, if it was another one."""
-        if not more:
+        if not others:
             return self, None
-        together = Slices.concat([self, *more])
+        together = Slices.concat([self, *others])
         order = order_by(together.key, together.first)
         return (together, None) if order is None else (together.take(order), order)
 
     def reported(self) -> Slices:
-        """The same slices, none of whose rows is fresh any more."""
+        """The same slices, none of whose rows is fresh any others."""
         nothing = np.zeros(len(self), np.int64)
-        return Slices(self.key, self.first, self.last, self.rows, nothing, self.closed, self.parts)
+        return Slices(self.key, self.first, self.last, self.rows, nothing, self.closed_gaps, self.parts)
 
     def to_data(self) -> dict[str, Any]:
         """The slices as plain data."""
@@ -175,11 +175,11 @@ class Slices:
         assert all(len(p) == n for parts in self.parts for p in parts)
         assert (self.first <= self.last).all()
         assert (self.rows > 0).all()
-        assert (self.fresh <= self.rows).all()
+        assert (self.unreported <= self.rows).all()
         assert ((self.key[1:] > self.key[:-1]) | (self.first[1:] >= self.first[:-1]) | (self.key[1:] < 0)).all()
         assert (self.key[1:] >= self.key[:-1]).all()
         assert (edges.needed_cells(self.first, horizon) == edges.needed_cells(self.last, horizon)).all()
-        assert (self.closed <= len(gaps)).all()
+        assert (self.closed_gaps <= len(gaps)).all()
 
 
-_COLUMNS = ("key", "first", "last", "rows", "fresh", "closed")
+_COLUMNS = ("key", "first", "last", "rows", "unreported", "closed_gaps")

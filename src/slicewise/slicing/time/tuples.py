@@ -29,8 +29,8 @@ class Tuples:
 
     key: np.ndarray
     time: np.ndarray
-    closed: np.ndarray
-    fresh: np.ndarray
+    closed_gaps: np.ndarray
+    unreported: np.ndarray
     columns: Mapping[str, Column]
 
     @classmethod
@@ -57,24 +57,24 @@ class Tuples:
     @property
     def nbytes(self) -> int:
         """Bytes in arrays; Python objects are counted as pointers."""
-        arrays = [self.key, self.time, self.closed, self.fresh, *(c.values for c in self.columns.values())]
+        arrays = [self.key, self.time, self.closed_gaps, self.unreported, *(c.values for c in self.columns.values())]
         return sum(a.nbytes for a in arrays)
 
     def take(self, index: np.ndarray | slice) -> Tuples:
         """The rows at ``index``."""
         columns = {n: c.take(index) for n, c in self.columns.items()}
-        return Tuples(self.key[index], self.time[index], self.closed[index], self.fresh[index], columns)
+        return Tuples(self.key[index], self.time[index], self.closed_gaps[index], self.unreported[index], columns)
 
-    def joined(self, more: Sequence[Tuples], order: Sequence[str]) -> Tuples:
+    def joined(self, others: Sequence[Tuples], order: Sequence[str]) -> Tuples:
         """These rows and newer ones, sorted; rows that tie in everything keep the order in which they came."""
-        return self.joined_in_order(more, order)[0]
+        return self.joined_in_order(others, order)[0]
 
-    def joined_in_order(self, more: Sequence[Tuples], order: Sequence[str]) -> tuple[Tuples, np.ndarray | None]:
+    def joined_in_order(self, others: Sequence[Tuples], order: Sequence[str]) -> tuple[Tuples, np.ndarray | None]:
         """The same, and where each row stood in these rows with the newer ones behind them; None if it stays there."""
-        many = [t for t in (self, *more) if len(t)]
-        if not many or not more:
+        parts = [t for t in (self, *others) if len(t)]
+        if not parts or not others:
             return self, None
-        together = Tuples.concat(many)
+        together = Tuples.concat(parts)
         place = order_by(together.key, together.time)
         if order:
             place = _with_ties_in_order(together, len(self), place, order)
@@ -86,8 +86,8 @@ class Tuples:
         return Tuples(
             self.key if one_key else self.key[place],
             self.time[place],
-            self.closed[place] if self.closed.any() else self.closed,
-            self.fresh[place],
+            self.closed_gaps[place] if self.closed_gaps.any() else self.closed_gaps,
+            self.unreported[place],
             {n: c.take(place) for n, c in self.columns.items()},
         )
 
@@ -96,12 +96,12 @@ class Tuples:
         index = KeyTimeIndex(self.key, self.time)
         low, high = index.locate(slices.key, slices.first), index.locate(slices.key, slices.last + 1)
         rows, starts = expand_ranges(low, high)
-        level = np.repeat(slices.closed, high - low)
-        own = self.closed[rows] == level
-        if own.all():
+        level = np.repeat(slices.closed_gaps, high - low)
+        of_slice = self.closed_gaps[rows] == level
+        if of_slice.all():
             return rows, starts
-        kept = np.concatenate([[0], np.cumsum(own)])
-        return rows[own], kept[starts]
+        kept = np.concatenate([[0], np.cumsum(of_slice)])
+        return rows[of_slice], kept[starts]
 
     def fold(self, monoid: Monoid, rows: np.ndarray, starts: np.ndarray) -> Parts:
         """Partials computed anew from rows, one for each run of them."""
@@ -112,8 +112,12 @@ class Tuples:
         """The paper's split, for all rows at once: slices cut anew, where cells, levels or sessions change."""
         if not len(self):
             return Slices.empty(monoids)
-        apart = (self.key[1:] != self.key[:-1]) | (cells[1:] != cells[:-1]) | (self.closed[1:] != self.closed[:-1])
-        smallest = np.array([*gaps, np.iinfo(np.int64).max])[self.closed[1:]]
+        apart = (
+            (self.key[1:] != self.key[:-1])
+            | (cells[1:] != cells[:-1])
+            | (self.closed_gaps[1:] != self.closed_gaps[:-1])
+        )
+        smallest = np.array([*gaps, np.iinfo(np.int64).max])[self.closed_gaps[1:]]
         starts = segment_starts(apart | (np.diff(self.time) > smallest))
         rows = segment_lengths(starts, len(self))
         everything = np.arange(len(self))
@@ -122,24 +126,24 @@ class Tuples:
             self.time[starts],
             self.time[starts + rows - 1],
             rows,
-            np.add.reduceat(self.fresh.astype(np.int64), starts),
-            self.closed[starts],
+            np.add.reduceat(self.unreported.astype(np.int64), starts),
+            self.closed_gaps[starts],
             tuple(self.fold(m, everything, starts) for m in monoids),
         )
 
     def behind(self, slices: Slices) -> Tuples:
-        """Only the rows of these slices, none of them fresh any more."""
-        mine = np.zeros(len(self), bool)
-        mine[self.rows_of(slices)[0]] = True
-        kept = self if mine.all() else self.take(np.flatnonzero(mine))
-        return replace(kept, fresh=np.zeros(len(kept), bool))
+        """Only the rows of these slices, none of them fresh any others."""
+        needed = np.zeros(len(self), bool)
+        needed[self.rows_of(slices)[0]] = True
+        kept = self if needed.all() else self.take(np.flatnonzero(needed))
+        return replace(kept, unreported=np.zeros(len(kept), bool))
 
     def marked(self, slices: Slices, closed: np.ndarray) -> Tuples:
         """The same rows, those of ``slices`` with new levels: ``closed`` has one for each slice."""
         rows, starts = self.rows_of(slices)
-        levels = self.closed.copy()
+        levels = self.closed_gaps.copy()
         levels[rows] = np.repeat(closed, segment_lengths(starts, len(rows)))
-        return replace(self, closed=levels)
+        return replace(self, closed_gaps=levels)
 
     def to_data(self) -> dict[str, Any]:
         """The rows as plain data."""
@@ -154,7 +158,7 @@ class Tuples:
         return cls(**{name: data[name] for name in _ARRAYS}, columns=columns)
 
 
-_ARRAYS = ("key", "time", "closed", "fresh")
+_ARRAYS = ("key", "time", "closed_gaps", "unreported")
 
 
 def _with_ties_in_order(rows: Tuples, had: int, place: np.ndarray | None, order: Sequence[str]) -> np.ndarray | None:
@@ -171,18 +175,18 @@ def _with_ties_in_order(rows: Tuples, had: int, place: np.ndarray | None, order:
     if not met.any():
         return place
     tied = np.flatnonzero(met[run])
-    mine, run = at[tied], run[tied]
-    keys = [array for name in reversed(order) for array in sort_keys(rows.columns[name].take(mine))]
+    tied_rows, run = at[tied], run[tied]
+    keys = [array for name in reversed(order) for array in sort_keys(rows.columns[name].take(tied_rows))]
     by_value = np.lexsort((*keys, run))
-    apart = np.zeros(len(mine) - 1, bool)
+    apart = np.zeros(len(tied_rows) - 1, bool)
     for array in (*keys, run):
         ordered = array[by_value]
         apart |= ordered[1:] != ordered[:-1]
-    rank = np.empty(len(mine), np.int64)
+    rank = np.empty(len(tied_rows), np.int64)
     rank[by_value] = np.concatenate([[0], np.cumsum(apart)])
     # Ranks grow from one run to the next, so that the largest so far never comes from another run.
-    old = np.flatnonzero(mine < had)
+    old = np.flatnonzero(tied_rows < had)
     rank[old] = np.maximum.accumulate(rank[old])
     out = at.copy()
-    out[tied] = mine[np.lexsort((mine, rank))]
+    out[tied] = tied_rows[np.lexsort((tied_rows, rank))]
     return None if place is None and (out == at).all() else out

@@ -52,14 +52,14 @@ def corrected_windows(
     periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int
 ) -> tuple[WindowRanges, np.ndarray]:
     """Windows whose end lies in ``(after, upto]`` and that hold unreported rows, and which were reported before."""
-    fresh = slices.take(np.flatnonzero((slices.fresh > 0) & (slices.first < upto)))
+    fresh = slices.take(np.flatnonzero((slices.unreported > 0) & (slices.first < upto)))
     if not len(fresh) or not len(periodic) or upto <= after:
         return WindowRanges.none(), np.empty(0, bool)
     low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
     family, key, m = _touched(periodic, fresh, low, high, fired_only=False)
     windows = _look_up(periodic, index, family, key, m)
     steps = windows.low if periodic.all_sliding else index.locate(windows.key, _steps(periodic, windows))
-    before = np.concatenate([[0], np.cumsum(slices.rows - slices.fresh)])
+    before = np.concatenate([[0], np.cumsum(slices.rows - slices.unreported)])
     return windows, before[windows.high] > before[steps]
 
 
@@ -122,14 +122,14 @@ class Sessions:
     end: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    fresh: np.ndarray
+    unreported: np.ndarray
 
     def __len__(self) -> int:
         return len(self.key)
 
     def take(self, index: np.ndarray) -> Sessions:
         """The sessions at ``index``."""
-        columns = (self.key, self.start, self.end, self.low, self.high, self.fresh)
+        columns = (self.key, self.start, self.end, self.low, self.high, self.unreported)
         return Sessions(self.slices, *(c[index] for c in columns))
 
     def ranges(self, index: np.ndarray, family: int) -> WindowRanges:
@@ -143,7 +143,8 @@ class Sessions:
         if not len(self):
             return np.zeros(len(key), bool)
         at = KeyTimeIndex(self.key, self.start).locate(key, times + 1) - 1
-        return (at >= 0) & (self.key[at] == key) & (times <= self.end[at] - gap)
+        inside: np.ndarray = (at >= 0) & (self.key[at] == key) & (times <= self.end[at] - gap)
+        return inside
 
 
 def find_sessions(slices: Slices, gap: int, level: int) -> Sessions:
@@ -152,7 +153,7 @@ def find_sessions(slices: Slices, gap: int, level: int) -> Sessions:
     A row exactly one gap after the one before still joins its session. Slices that were closed under this gap (the
     ``level``-th smallest) take no part any more.
     """
-    alive = np.flatnonzero(slices.closed <= level)
+    alive = np.flatnonzero(slices.closed_gaps <= level)
     key, first = slices.key[alive], slices.first[alive]
     last = running_last(key, slices.last[alive])
     if not len(alive):
@@ -160,5 +161,5 @@ def find_sessions(slices: Slices, gap: int, level: int) -> Sessions:
         return Sessions(alive, none, none, none, none, none, np.empty(0, bool))
     starts = segment_starts((key[1:] != key[:-1]) | (first[1:] - last[:-1] > gap))
     ends = np.append(starts[1:], len(alive))
-    fresh = np.add.reduceat(slices.fresh[alive], starts) > 0
+    fresh = np.add.reduceat(slices.unreported[alive], starts) > 0
     return Sessions(alive, key[starts], first[starts], last[ends - 1] + gap, starts, ends, fresh)

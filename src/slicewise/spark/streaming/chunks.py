@@ -104,7 +104,7 @@ def _slice_digests(bound: BoundState, slices: Slices, bucket: np.ndarray, count:
     # With partials of other aggregates or types they are other slices, and so they are when numbers mean other keys.
     types = types_to_data({**bound.types})
     built = shape([bound.layout.to_data(), types, bound.numbering, slices.take(slice(0)).to_data()])
-    identity = [slices.key, slices.first, slices.last, slices.rows, slices.fresh, slices.closed]
+    identity = [slices.key, slices.first, slices.last, slices.rows, slices.unreported, slices.closed_gaps]
     return [f"{built} {rows}" for rows in digests(identity, bucket, count)]
 
 

@@ -200,7 +200,7 @@ class Packer:
             loads[at].tables.append(rows)
 
 
-_COLUMNS = [f.name for f in fields(Slices) if f.name not in ("parts", "key", "fresh", "closed", "marks")]
+_COLUMNS = [f.name for f in fields(Slices) if f.name not in ("parts", "key", "unreported", "closed_gaps", "marks")]
 
 
 def _slices_to_data(slices: Slices, key: np.ndarray, keys: Sequence[pa.Array], count: int) -> dict[str, Any]:

@@ -297,7 +297,7 @@ def _description(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str,
         "watermark": job.user_watermark(shard.watermark),
         "queries": {q.name: repr(q) for q in job.workload.queries},
         "oldest": _oldest(engine),
-        "since": {name: at for name, at in engine.since.items() if at > -INFINITY},
+        "since": {name: at for name, at in engine.reports_from.items() if at > -INFINITY},
         "timestamps": pa.types.is_timestamp(job.time_type),
         "unit": job.workload.time_measure.unit,
     }

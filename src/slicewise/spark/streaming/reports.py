@@ -81,4 +81,9 @@ def _listed(array: pa.Array) -> Any:
         return array.cast(pa.int64()).fill_null(NOT_A_TIME).to_numpy(zero_copy_only=False).view("M8[us]")
     if not array.null_count and (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         return array.to_numpy()
+    if pa.types.is_string(type_):
+        # Keys come again and again: one object for each, and not for each result.
+        coded = array.dictionary_encode()
+        words = np.array([*coded.dictionary.to_pylist(), None], object)
+        return words[coded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
     return np.fromiter(array.to_pylist(), object, len(array))
