@@ -31,8 +31,8 @@ def row(t, v, k="a"):
 
 def bad_counts(stream):
     found = Counter()
-    for told in stream.metrics:
-        found.update({reason: getattr(told, metric_name(reason)) for reason in BAD})
+    for metrics in stream.metrics:
+        found.update({reason: getattr(metrics, metric_name(reason)) for reason in BAD})
     return +found
 
 
@@ -113,7 +113,7 @@ def test_a_window_without_a_value_is_null_and_counted_and_named_in_the_log(name,
     values = {(r.key, r.values["s"]): r.values["x"] for r in results}
     five = 502 if name == "columnar" else 5
     assert values == {(("a",), 17): None, (("b",), 5): five}
-    assert sum(told.failed for told in stream.metrics) == 1
+    assert sum(metrics.failed for metrics in stream.metrics) == 1
     (message,) = {record.getMessage() for record in caplog.records}
     place = {"counts": "span [0, 2)", "columnar": "window [1, 8)"}.get(name, "window [0, 10)")
     raised = f"`combine` of {aggregate!r} raised OverflowError('too much'); its value is null"

@@ -83,8 +83,8 @@ def _beats(progress: Mapping[str, Any]) -> int:
     return sum(int(source.get("numInputRows") or 0) for source in sources)
 
 
-def _observed(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    for name, observed in (said.get("observedMetrics") or {}).items():
+def _observed(progress: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, observed in (progress.get("observedMetrics") or {}).items():
         if name.startswith("slicewise") and isinstance(observed, Mapping):
             return observed
     return {}

@@ -34,7 +34,7 @@ CELL = "cell"
 
 
 def run_batch(source: Source, shuffle: str = SLICES) -> DataFrame:
-    """The results of a workload over a batch DataFrame; ``shuffle`` says what is brought together by key."""
+    """The results of a workload over a batch DataFrame; ``shuffle`` is what is brought together by key."""
     workload = source.workload
     schema = plan_for(workload, source.types, time_type=source.time_type).schema
     check_known_types(schema)
@@ -43,8 +43,8 @@ def run_batch(source: Source, shuffle: str = SLICES) -> DataFrame:
         routes.setdefault(route_of(query, source.types).choice, []).append(query.name)
     parts = []
     for route, names in sorted(routes.items()):
-        mine = _restricted(source, names)
-        parts.append(_by_rows(mine) if route == ROWS else _by_slices(mine, shuffle))
+        restricted = _restricted(source, names)
+        parts.append(_by_rows(restricted) if route == ROWS else _by_slices(restricted, shuffle))
     if len(parts) == 1:
         return parts[0]
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
@@ -61,7 +61,7 @@ def _restricted(source: Source, names: list[str]) -> Source:
 
 
 def _complete(workload: Workload, **changes: object) -> Workload:
-    """The workload when all rows are there: nobody waits, nothing is corrected."""
+    """The workload for input that is complete: there is no watermark to wait for, and nothing is corrected."""
     return dataclasses.replace(workload, watermark=0, lateness=0, **changes)  # type: ignore[arg-type]
 
 
@@ -70,7 +70,7 @@ def _complete(workload: Workload, **changes: object) -> Workload:
 
 def _by_slices(source: Source, shuffle: str) -> DataFrame:
     workload = _complete(source.workload, order=())
-    # Where order columns are given, the JVM has put rows of equal time in order, and slices come in that of their rows.
+    # With order columns the JVM sorts rows of equal time, and slices arrive in the order of their rows.
     ties = ARRIVAL if source.workload.order else VALUES
     make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=ties)
     plan = make_plan()
@@ -87,8 +87,8 @@ def _by_slices(source: Source, shuffle: str) -> DataFrame:
     shelf, measured, partials = Shelf(), None, partial(partials_of, source=source)
     measures = axes_of(plan.context, source.types)
     if measures:
-        numbered, rows, more, measured = measure_rows(source, rows, plan, measures, shelf)
-        cells, partials = cells + more, partial(partials_by_position, source=numbered)
+        numbered, rows, axis_cells, measured = measure_rows(source, rows, plan, measures, shelf)
+        cells, partials = cells + axis_cells, partial(partials_by_position, source=numbered)
     first = last = CELL
     if measures or plan.gaps or len(edges.points):
         first, last = (shelf.column((n,), f(TIME)) for n, f in (("first", F.min), ("last", F.max)))
@@ -106,13 +106,13 @@ def _by_slices(source: Source, shuffle: str) -> DataFrame:
 
 
 def _spreads_groups(source: Source) -> bool:
-    """Whether the session lets no aggregation stay where a part of its columns has put the rows."""
-    asked = source.frame.sparkSession.conf.get("spark.sql.requireAllClusterKeysForDistribution", "false")
-    return str(asked).lower() == "true"
+    """Whether the session makes every aggregation shuffle unless rows are partitioned by all of its columns."""
+    required = source.frame.sparkSession.conf.get("spark.sql.requireAllClusterKeysForDistribution", "false")
+    return str(required).lower() == "true"
 
 
 def _sliced(rows: DataFrame, keys: list[str], cells: list[str], shelf: Shelf) -> DataFrame:
-    """One row per key and slice, with what is to be known of it."""
+    """One row per key and slice, with the columns that the composer reads."""
     sliced = rows.groupBy(*keys, *cells).agg(*(e.alias(n) for n, e in shelf.expressions.items()))
     if shelf.after:
         sliced = sliced.select(*sliced.columns, *(e.alias(n) for n, e in shelf.after.items()))
@@ -120,30 +120,30 @@ def _sliced(rows: DataFrame, keys: list[str], cells: list[str], shelf: Shelf) ->
 
 
 def _one_tumbling(source: Source, rows: DataFrame, functions: list[Expression], schema: ResultSchema) -> DataFrame:
-    """Each window is one slice: Spark's own functions compute it, and nothing is left to compose."""
+    """Each window is one slice, which Spark's own functions compute; there is nothing to compose."""
     query = source.workload.queries[0]
     assert isinstance(query.window, Sliding)
     values = {name: f"v{i}" for i, name in enumerate(query.aggregates)}
-    found = rows.groupBy(*source.key_names, CELL).agg(
+    windows = rows.groupBy(*source.key_names, CELL).agg(
         *(f.alias(name) for f, name in zip(functions, values.values(), strict=True))
     )
     end = F.col(CELL) + F.lit(int(query.window.length.size))
     bounds = [instant(F.col(CELL), schema).alias("start"), instant(end, schema).alias("end")]
-    found = found.select(*source.key_names, F.lit(0).alias("query"), *bounds, *values.values())
-    return Output(schema, spans=False).shown(found)
+    windows = windows.select(*source.key_names, F.lit(0).alias("query"), *bounds, *values.values())
+    return Output(schema, spans=False).shown(windows)
 
 
 def _label(source: Source, schema: ResultSchema) -> Expression:
     """Query, key and window of a group of rows, as :class:`slicewise.results.WindowLabel` names them."""
     (query,) = source.workload.queries
     assert isinstance(query.window, Sliding)
-    shown = []
-    for name, inside in zip(schema.key_names, source.key_names, strict=True):
+    key_texts = []
+    for name, key_column in zip(schema.key_names, source.key_names, strict=True):
         quote = F.lit("'" if pa.types.is_string(source.types[name]) else "")
-        value = F.coalesce(F.concat(quote, F.col(inside).cast("string"), quote), F.lit("None"))
-        shown.append(F.concat(F.lit(f"{name}="), value))
-    key = [F.lit(", key "), F.concat_ws(", ", *shown)] if shown else []
-    # Without a zone of the session's.
+        value = F.coalesce(F.concat(quote, F.col(key_column).cast("string"), quote), F.lit("None"))
+        key_texts.append(F.concat(F.lit(f"{name}="), value))
+    key = [F.lit(", key "), F.concat_ws(", ", *key_texts)] if key_texts else []
+    # Formatted without the session's time zone.
     utc = dataclasses.replace(schema, time_type=pa.timestamp("us")) if _has_zone(schema) else schema
     zone = F.lit("+00:00" if _has_zone(schema) else "")
     first, last = F.col(CELL), F.col(CELL) + F.lit(int(query.window.length.size))

@@ -16,10 +16,10 @@ from slicewise.times import INFINITY
 
 __all__ = ["cell_of", "choose_cells"]
 
-#: Arithmetic on more edges than this costs a row more than looking them up in NumPy.
-MANY = 16
-#: How many times more slices one grid may have than its edges would need, for saving the other grids' arithmetic.
-FINER = 4
+#: Up to this number of grids and points, arithmetic in the JVM costs a row less than a lookup in NumPy.
+MOST_GRIDS = 16
+#: A common grid replaces several as long as it has at most this many times their edges.
+FINEST = 4
 
 
 def choose_cells(edges: Edges) -> Decision:
@@ -27,9 +27,9 @@ def choose_cells(edges: Edges) -> Decision:
     progressions, points = edges.cut.progressions, len(edges.points)
     if not points and (len(progressions) == 1 or _common(progressions) is not None):
         return Decision("panes", "all edges lie on one grid: a remainder per row")
-    if len(progressions) + points <= MANY:
-        what = f"{len(progressions)} grids" + (f" and {points} fixed points" if points else "")
-        return Decision("edges", f"the last edge before the row, of {what}")
+    if len(progressions) + points <= MOST_GRIDS:
+        grids = f"{len(progressions)} grids" + (f" and {points} fixed points" if points else "")
+        return Decision("edges", f"the last edge before the row, of {grids}")
     return Decision("lookup", f"{len(progressions) + points} grids: the row's edge is looked up in NumPy")
 
 
@@ -57,14 +57,14 @@ def _common(progressions: list[Progression]) -> Progression | None:
     origin = progressions[0].phase
     step = reduce(math.gcd, [p.step for p in progressions] + [p.phase - origin for p in progressions])
     edges_per_unit = sum(1 / p.step for p in progressions)
-    return Progression(step, origin % step) if 1 / step <= FINER * edges_per_unit else None
+    return Progression(step, origin % step) if 1 / step <= FINEST * edges_per_unit else None
 
 
 def _looked_up(time: Column, edges: Edges) -> Column:
     cut = edges.cut
 
     def floor(times: pa.Array) -> pa.Array:
-        known = times.fill_null(0).to_numpy(zero_copy_only=False)
-        return pa.array(cut.floor(known), mask=times.is_null().to_numpy(zero_copy_only=False))
+        filled = times.fill_null(0).to_numpy(zero_copy_only=False)
+        return pa.array(cut.floor(filled), mask=times.is_null().to_numpy(zero_copy_only=False))
 
     return F.arrow_udf(floor, "long")(time)  # type: ignore[call-overload]

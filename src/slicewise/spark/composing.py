@@ -49,7 +49,7 @@ class Composer:
     first, last
         The columns that hold the first and last event time of a slice, or its cell where those do not matter.
     measured
-        The columns that say where a slice stands in measures other than event time.
+        The columns that hold the place of a slice on axes other than event time.
     """
 
     make_plan: Callable[[], Plan]
@@ -67,16 +67,16 @@ class Composer:
         keys = [table.column(key_name(i)).combine_chunks() for i in range(len(self.output.schema.key_types))]
         numbers, some_row = number_keys(keys, table.num_rows)
         slices, firsts = self._slices(table, numbers)
-        own = [k.take(pa.array(some_row)) for k in keys]
+        distinct = [k.take(pa.array(some_row)) for k in keys]
         plan = self.make_plan()
         composition = Composition(plan, self.measured.measures if self.measured else ())
         for chunk in _by_keys(slices, _chunk_size(plan)):
-            mine = [first.take(chunk) for first in firsts]
-            for block in composition.blocks(slices.take(chunk), mine, Numbers(own)):  # type: ignore[arg-type]
-                yield from sent(block, own, self.output)
+            chunk_firsts = [first.take(chunk) for first in firsts]
+            for block in composition.blocks(slices.take(chunk), chunk_firsts, Numbers(distinct)):  # type: ignore[arg-type]
+                yield from sent(block, distinct, self.output)
 
     def _slices(self, table: pa.Table, numbers: np.ndarray) -> tuple[Slices, list[Column]]:
-        """The slices by key, in the order of their rows, and where they begin in each measure."""
+        """The slices by key, in the order of their rows, and where each begins on every axis."""
         columns = {name: table.column(name).combine_chunks() for name in table.column_names}
         first, last = (Column.of(columns[name]).values for name in (self.first, self.last))
         rows = once = np.ones(len(numbers), np.int64)
@@ -139,16 +139,16 @@ def _codes(key: pa.Array) -> np.ndarray:
 
 
 def _codes_of_lists(key: pa.Array) -> np.ndarray:
-    """A list is told by the numbers of its items: Arrow's values never become Python's, which hold fewer instants."""
+    """Lists are compared by the codes of their items: Python's objects could not hold every instant of Arrow's."""
     items = _codes(key.flatten())
     lengths = pc.list_value_length(key).fill_null(0).to_numpy(zero_copy_only=False)
     ends = np.cumsum(lengths)
     seen: dict[bytes | None, int] = {}
-    found = [
+    codes = [
         seen.setdefault(items[start:end].tobytes() if some else None, len(seen))
         for start, end, some in zip((ends - lengths).tolist(), ends.tolist(), key.is_valid().to_pylist(), strict=True)
     ]
-    return np.array(found, np.int64)
+    return np.array(codes, np.int64)
 
 
 def normal_form(key: pa.Array) -> pa.Array:

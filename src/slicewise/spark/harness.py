@@ -72,10 +72,10 @@ def _collected(session: SparkSession, results: DataFrame, checkpoint: Path, *, n
     tables: list[pa.Table] = []
 
     def keep(frame: DataFrame, batch: int) -> None:
-        found = frame.toArrow()
+        table = frame.toArrow()
         if numbered:
-            found = found.append_column(BATCH, pa.array([batch] * found.num_rows, pa.int64()))
-        tables.append(found)
+            table = table.append_column(BATCH, pa.array([batch] * table.num_rows, pa.int64()))
+        tables.append(table)
 
     query = (
         results.writeStream.foreachBatch(keep)

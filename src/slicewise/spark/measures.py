@@ -111,17 +111,17 @@ def _value(measure: Axis, name: str) -> str:
 
 
 def _reading(measure: Axis, source: Source) -> Column:
-    """What a row shows by itself: whether it is a marker, or its units."""
+    """What a row alone decides: whether it is a marker, or its units."""
     if isinstance(measure, Marks):
         assert isinstance(measure.window.markers, str)
         names = {c: value_name(source.columns.index(c)) for c in measure.window.reads}
         return F.expr(condition_sql(measure.window.markers, source.types, names.__getitem__)).cast("long")
     assert isinstance(measure, Units)
-    said = source.inside(measure.column)
+    units = source.inside(measure.column)
     if not measure.scale.exact:
-        return said.cast("double")
+        return units.cast("double")
     scale = measure.scale.digits
-    return (said.cast(f"decimal({LONG_DIGITS + 1}, {scale})") * F.lit(10**scale) if scale else said).cast("long")
+    return (units.cast(f"decimal({LONG_DIGITS + 1}, {scale})") * F.lit(10**scale) if scale else units).cast("long")
 
 
 def _running(measure: Axis, shown: Column) -> Column:
@@ -172,7 +172,7 @@ def _last_tick(value: Column, step: float, offset: float, length: float) -> Colu
 
 
 def _refusal(measure: Units, source: Source, what: str, value: Column, highest: Column | None = None) -> Column:
-    """Fail with what is wrong with a row, and whose row it is."""
+    """An expression that fails with what is wrong with a row, and with the key of the row."""
     shift = 10**measure.scale.digits
 
     def shown(number: Column) -> Column:
@@ -181,7 +181,7 @@ def _refusal(measure: Units, source: Source, what: str, value: Column, highest: 
     keys = [F.coalesce(F.col(k).cast("string"), F.lit("null")) for k in source.key_names]
     whose = F.concat(F.lit("key "), F.concat_ws(", ", *keys)) if keys else F.lit("the stream")
     after = [] if highest is None else [F.lit(", after "), shown(highest)]
-    said = [
+    message = [
         F.lit(f"the measure {measure.column!r} {what}; "),
         whose,
         F.lit(" has "),
@@ -191,7 +191,7 @@ def _refusal(measure: Units, source: Source, what: str, value: Column, highest: 
         *after,
         F.lit("; leave such rows out, or say by `order` how rows of equal time follow each other"),
     ]
-    return F.raise_error(F.concat(*said)).cast("long")
+    return F.raise_error(F.concat(*message)).cast("long")
 
 
 def _turned(source: Source, measures: Sequence[Axis], plan: Plan, over: WindowSpec) -> dict[str, Column]:

@@ -1,7 +1,7 @@
 """Output: results on their way from Python into the JVM, and the columns that the user sees.
 
-Python sends what only it knows (keys, the query's number, bounds, values); names, marks and structs that are the same
-for every row are added by the JVM, where a constant costs nothing and a column that nobody asks for is never made.
+Python sends what it computes (keys, the query's number, bounds, values); names, marks and structs that are the same
+for every row are added by the JVM, where a constant costs nothing and a column that is not selected is never computed.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ __all__ = ["LATE", "REASON", "Output", "check_known_types", "columns_of_queries"
 SPAN = T.StructType([T.StructField("start", T.DoubleType()), T.StructField("end", T.DoubleType())])
 
 
-#: The column that holds rows that are given back; also what ``change`` says of them, and the number by which Python
-#: says it. Beside it stands why they are.
+#: The columns of rows that are given back: the row, and why it is. ``LATE`` is also the ``change`` of such a row, and
+#: ``LATE_CHANGE`` the number that Python sends for it.
 LATE, REASON = "late", "reason"
 LATE_CHANGE = len(CHANGES)
 
 DAY = 86_400_000_000
 
-#: Where the metadata of the ``query`` column says which result columns each query has.
+#: The metadata of the ``query`` column that holds the result columns of each query.
 METADATA = "slicewise.queries"
 
 
 def describe(schema: ResultSchema) -> dict[str, dict[str, list[str]]]:
-    """What the ``query`` column knows about itself; it is kept on the way through Parquet and Delta."""
+    """The metadata of the ``query`` column, which Parquet and Delta keep."""
     return {METADATA: {name: list(columns) for name, columns in schema.queries}}
 
 
 def columns_of_queries(results: DataFrame) -> dict[str, list[str]]:
-    """The result columns of each query, as far as the results still know."""
+    """The result columns of each query; empty where the metadata was lost."""
     return results.schema["query"].metadata.get(METADATA, {})
 
 
@@ -67,7 +67,7 @@ class Output:
     spans
         Whether any window is on a measure other than time.
     marks
-        Whether results may be corrected: in batch every row is new, and nobody has to say so.
+        Whether results may be corrected: in batch every row is an insert, and needs no mark.
     late
         The type of input rows, where late and bad ones are given back among the results.
     """
@@ -78,13 +78,13 @@ class Output:
     late: pa.DataType | None = None
 
     def arrow(self) -> pa.Schema:
-        """What Python sends."""
-        said = self.schema
-        keys = [(key_name(i), type_) for i, type_ in enumerate(said.key_types)]
-        bounds = [("query", pa.int32()), ("start", said.time_type), ("end", said.time_type)]
+        """The columns that Python sends."""
+        schema = self.schema
+        keys = [(key_name(i), type_) for i, type_ in enumerate(schema.key_types)]
+        bounds = [("query", pa.int32()), ("start", schema.time_type), ("end", schema.time_type)]
         spans = [("span_start", pa.float64()), ("span_end", pa.float64())] if self.spans else []
         marks = [("change", pa.int8()), ("revision", pa.int32())] if self.marks else []
-        values = [(f"v{i}", type_) for i, type_ in enumerate(said.column_types.values())]
+        values = [(f"v{i}", type_) for i, type_ in enumerate(schema.column_types.values())]
         late = [(LATE, self.late), (REASON, pa.string())] if self.late is not None else []
         return pa.schema([*keys, *bounds, *spans, *marks, *values, *late])
 
@@ -94,26 +94,26 @@ class Output:
 
     def batch(self, block: Block, keys: Sequence[pa.Array]) -> pa.RecordBatch:
         """A block of results as a record batch, with these key columns."""
-        said, schema = self.schema, self.arrow()
+        schema = self.schema
         first, last = (block.start, block.end) if block.times is None else block.times
-        arrays = [_as(key, type_) for key, type_ in zip(keys, said.key_types, strict=True)]
+        arrays = [_as(key, type_) for key, type_ in zip(keys, schema.key_types, strict=True)]
         arrays.append(pa.array(block.query.astype(np.int32)))
-        arrays += [said.instants(b) for b in (first, last)]
+        arrays += [schema.instants(b) for b in (first, last)]
         if self.spans:
             arrays += [_span(b, block) for b in (block.start, block.end)]
         if self.marks:
             arrays += [pa.array(block.change.astype(np.int8)), pa.array(block.revision.astype(np.int32))]
-        arrays += [value_column(block, said, name, type_) for name, type_ in said.column_types.items()]
+        arrays += [value_column(block, schema, name, type_) for name, type_ in schema.column_types.items()]
         if self.late is not None:
             arrays += [pa.nulls(len(block), self.late), pa.nulls(len(block), pa.string())]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow())
 
     def returned(self, rows: pa.Array, keys: Sequence[pa.Array], reasons: pa.Array) -> pa.RecordBatch:
         """Rows that are given back, late or bad, as a record batch among the results."""
-        found = {key_name(i): key for i, key in enumerate(keys)}
-        found |= {"change": pa.array(np.full(len(rows), LATE_CHANGE, np.int8)), LATE: rows, REASON: reasons}
+        columns = {key_name(i): key for i, key in enumerate(keys)}
+        columns |= {"change": pa.array(np.full(len(rows), LATE_CHANGE, np.int8)), LATE: rows, REASON: reasons}
         schema = self.arrow()
-        arrays = [_as(found[f.name], f.type) if f.name in found else pa.nulls(len(rows), f.type) for f in schema]
+        arrays = [_as(columns[f.name], f.type) if f.name in columns else pa.nulls(len(rows), f.type) for f in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def shown(self, sent: DataFrame) -> DataFrame:
@@ -143,7 +143,7 @@ class Output:
 
 
 def instant(at: Expression, schema: ResultSchema) -> Expression:
-    """An event time inside, as the user sees it; :meth:`ResultSchema.instants` in the JVM."""
+    """An event time, from its integer to the type that the user sees; :meth:`ResultSchema.instants` in the JVM."""
     if not pa.types.is_timestamp(schema.time_type):
         return at
     us = micros(at, schema.unit)
@@ -158,11 +158,11 @@ def instant(at: Expression, schema: ResultSchema) -> Expression:
 
 def micros(at: Expression, unit: str) -> Expression:
     """An event time in whole microseconds; null where 64 bits do not hold it, as a watermark may be far away."""
-    more, fewer = UNITS["microseconds"] // UNITS[unit], UNITS[unit] // UNITS["microseconds"]
-    if fewer <= 1:
-        return F.try_multiply(at, F.lit(more)) if more > 1 else at
+    multiplier, divisor = UNITS["microseconds"] // UNITS[unit], UNITS[unit] // UNITS["microseconds"]
+    if divisor <= 1:
+        return F.try_multiply(at, F.lit(multiplier)) if multiplier > 1 else at
     # As a decimal: a double would round numbers as large as these.
-    return ((at - F.pmod(at, F.lit(fewer))).cast("decimal(20, 0)") / F.lit(fewer)).cast("long")
+    return ((at - F.pmod(at, F.lit(divisor))).cast("decimal(20, 0)") / F.lit(divisor)).cast("long")
 
 
 def _named(names: list[str]) -> Expression:

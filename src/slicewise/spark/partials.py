@@ -44,7 +44,7 @@ def partials_of(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
 def whole_window(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
     """What the JVM computes for a whole window, where that is all there is to do; else None.
 
-    ``label`` says which window of which query and key it is, for errors.
+    ``label`` names the window with its query and key, for errors.
     """
     function = _WHOLE.get(type(aggregate))
     return None if function is None else function(aggregate, source, label)
@@ -111,10 +111,10 @@ def _moments(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
 
 
 def _extreme(function: _Function, monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
-    found = _extreme_of(function, monoid.aggregate.columns[0], source, shelf)
+    extreme = _extreme_of(function, monoid.aggregate.columns[0], source, shelf)
     if isinstance(monoid, ObjectMonoid):
-        return partial(_read_objects, found, monoid.types[0])
-    return partial(_read_extreme, found, monoid.types[0], monoid.identity[0])
+        return partial(_read_objects, extreme, monoid.types[0])
+    return partial(_read_extreme, extreme, monoid.types[0], monoid.identity[0])
 
 
 def _extreme_of(function: _Function, name: str, source: Source, shelf: Shelf) -> str:
@@ -158,8 +158,8 @@ def _by(monoid: Monoid, source: Source, shelf: Shelf, *, largest: bool) -> Reade
     ]
     row = F.when(measured.isNotNull(), F.struct(*place, value.alias("v"), measured.alias("by")))
     picked = _outermost(row, monoid.types[0], last=False)
-    found, time, picked_value = _fields(shelf, ("max by" if largest else "min by", name, by), picked, ["by", "t", "v"])
-    return partial(_read_peak, found, time, picked_value, monoid.types[1], monoid.types[0])
+    extreme, time, value_at = _fields(shelf, ("max by" if largest else "min by", name, by), picked, ["by", "t", "v"])
+    return partial(_read_peak, extreme, time, value_at, monoid.types[1], monoid.types[0])
 
 
 def _m4(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
@@ -257,9 +257,9 @@ def _read_numbers(names: Sequence[str], columns: Columns) -> Parts:
 
 
 def _read_filled(names: Sequence[str], identity: Sequence[Any], columns: Columns) -> Parts:
-    found = [values_of(columns, n) for n in names]
+    parts = [values_of(columns, n) for n in names]
     return tuple(
-        c.values if c.valid is None else np.where(c.valid, c.values, x) for c, x in zip(found, identity, strict=True)
+        c.values if c.valid is None else np.where(c.valid, c.values, x) for c, x in zip(parts, identity, strict=True)
     )
 
 
@@ -273,10 +273,10 @@ def _read_objects(name: str, type_: pa.DataType, columns: Columns) -> Parts:
 
 
 def _read_extreme(name: str, type_: pa.DataType, identity: Any, columns: Columns) -> Parts:
-    found = values_of(columns, name, type_)
-    if found.valid is None:
-        return found.values, found.mask
-    return np.where(found.valid, found.values, identity), found.valid
+    extremes = values_of(columns, name, type_)
+    if extremes.valid is None:
+        return extremes.values, extremes.mask
+    return np.where(extremes.valid, extremes.values, identity), extremes.valid
 
 
 def _read_range(low: str, high: str, type_: pa.DataType, identity: Sequence[Any], columns: Columns) -> Parts:
@@ -304,8 +304,8 @@ def _read_position(time: str, value: str, type_: pa.DataType, missing: Any, colu
 
 
 def _read_peak(by: str, time: str, value: str, by_type: pa.DataType, type_: pa.DataType, columns: Columns) -> Parts:
-    found, values = values_of(columns, value, type_), _read_extremes_row(by, time, by_type, columns)
-    return *values, found.values, found.mask
+    extremes, picked = _read_extremes_row(by, time, by_type, columns), values_of(columns, value, type_)
+    return *extremes, picked.values, picked.mask
 
 
 def _read_extremes_row(by: str, time: str, type_: pa.DataType, columns: Columns, *, flipped: bool = False) -> Parts:

@@ -33,7 +33,7 @@ _Label = TypeVar("_Label", WindowLabel, RowLabel)
 
 #: How many rows are taken at once.
 CHUNK = 200_000
-#: The one key column inside: the number of the user's key.
+#: The operator's one key column: the number of the user's key.
 KEY = "\0key"
 
 
@@ -50,19 +50,19 @@ class RowRunner:
     output: Output
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        going = _Going(self)
+        partition = _Partition(self)
         try:
             for table in tables_of(batches, CHUNK):
-                yield from going.take(table)
-            yield from going.finish()
+                yield from partition.take(table)
+            yield from partition.finish()
         except OverflowInWindowError as error:
-            raise OverflowInWindowError(error.reason, going.label(error.label)) from None
+            raise OverflowInWindowError(error.reason, partition.label(error.label)) from None
         except GapError as error:
-            raise error.named(going.label(error.label)) from None
+            raise error.named(partition.label(error.label)) from None
         except UserCodeInWindowError as error:
-            raise UserCodeInWindowError(error.reason, going.label(error.label), stopped=True) from None
+            raise UserCodeInWindowError(error.reason, partition.label(error.label), stopped=True) from None
         except UserCodeError as error:
-            place = going.label(error.place)
+            place = partition.label(error.place)
             raise UserCodeError(error.code, error.failure, error.rows, place, left_out=False) from None
 
     def operator(self) -> Operator:
@@ -73,8 +73,8 @@ class RowRunner:
         return Operator(dataclasses.replace(self.workload, time=EVENT_TIME, unit=unit), types=self.types, ties=SORTED)
 
 
-class _Going:
-    """One partition on its way: the operator of the key that is not finished yet, and that key."""
+class _Partition:
+    """A partition while its rows are read: the key that is not finished yet, and its operator."""
 
     def __init__(self, runner: RowRunner) -> None:
         self.runner = runner
@@ -111,20 +111,21 @@ class _Going:
             yield from self._sent(self.operator.close())
             self.operator = None
 
-    def label(self, inside: _Label) -> _Label:
-        """Whose a window or a row is, in the user's keys and times."""
+    def label(self, internal: _Label) -> _Label:
+        """The label of a window or a row, in the user's keys and times."""
         schema = self.runner.output.schema
-        number = inside.key[KEY]
+        number = internal.key[KEY]
         key = {name: column[number].as_py() for name, column in zip(schema.key_names, self.keys, strict=True)}
-        time_type = None if inside.time_type is None else schema.time_type
-        return dataclasses.replace(inside, key=key, time_type=time_type)
+        time_type = None if internal.time_type is None else schema.time_type
+        return dataclasses.replace(internal, key=key, time_type=time_type)
 
     def _begin(self, keys: list[pa.Array]) -> None:
         self.operator, self.keys = self.runner.operator(), [normal_form(key) for key in keys]
 
     def _continues(self, keys: list[pa.Array]) -> bool:
         """Whether the first row belongs to the key that is not finished."""
-        both = [pa.concat_arrays([mine.slice(0, 1), k.slice(0, 1)]) for mine, k in zip(self.keys, keys, strict=True)]
+        columns = zip(self.keys, keys, strict=True)
+        both = [pa.concat_arrays([unfinished.slice(0, 1), key.slice(0, 1)]) for unfinished, key in columns]
         numbers, _ = number_keys(both, 2)
         return bool(numbers[0] == numbers[1])
 

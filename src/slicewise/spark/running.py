@@ -65,8 +65,8 @@ def _run_batch(source: Source, options: RunOptions) -> DataFrame:
 
 def _has_time_or_fails(source: Source) -> F.Column:
     row = F.to_json(F.struct(*(column(name) for name in source.frame.columns)))
-    said = F.concat(F.lit("a row has no event time that a window could hold, and bad='fail': "), row)
-    return F.when(source.event_time.isNotNull(), F.lit(True)).otherwise(F.raise_error(said).cast("boolean"))
+    message = F.concat(F.lit("a row has no event time that a window could hold, and bad='fail': "), row)
+    return F.when(source.event_time.isNotNull(), F.lit(True)).otherwise(F.raise_error(message).cast("boolean"))
 
 
 def _without_time(source: Source) -> DataFrame:

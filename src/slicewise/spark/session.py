@@ -18,7 +18,7 @@ from slicewise.installation import OLDEST_JAVA, Problem, find_java, find_spark_h
 __all__ = ["check_java", "check_streaming", "check_workers", "local_session", "share_py_files"]
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-#: How Spark logs in a session of ours: it reads this before it says anything.
+#: How Spark logs in a session of ours: it reads this file before its first message.
 QUIET = Path(__file__).with_name("quiet.properties")
 
 
@@ -79,13 +79,13 @@ def local_session(
 
 def check_java() -> None:
     """Refuse to go on without a Java that Spark runs on."""
-    found = find_java()
-    if isinstance(found, Problem):
-        raise SetupError(f"Spark needs Java {OLDEST_JAVA} or newer: {found.what}; {found.fix}")
+    java = find_java()
+    if isinstance(java, Problem):
+        raise SetupError(f"Spark needs Java {OLDEST_JAVA} or newer: {java.what}; {java.fix}")
 
 
 def check_streaming(session: SparkSession) -> None:
-    """Refuse to start a stream without what its state needs. A session is never changed, its owner is told how."""
+    """Refuse to start a stream without what its state needs. The session is not changed; the error shows how to."""
     for package, requirement in (("google.protobuf", "protobuf"), ("pandas", "'pandas<3'")):
         if not _is_there(package):
             raise SetupError(
@@ -116,7 +116,7 @@ def share_py_files(session: SparkSession) -> None:
     """Let the Python that Spark starts on the driver for each stream import what the driver itself imports.
 
     Spark asks that Python which state a stream keeps before its first micro-batch. Unlike the workers of executors it
-    is not told of ``--py-files`` and ``addPyFile``; it does get the environment of the session's functions.
+    does not get ``--py-files`` and ``addPyFile``, but it does get the environment of the session's functions.
     """
     try:
         environment = session.sparkContext.environment

@@ -1,7 +1,7 @@
-"""Source: the user's DataFrame as a workload reads it. What is wrong is found here, before Spark starts a job.
+"""Source: the user's DataFrame as a workload reads it. Mistakes are reported here, before Spark starts a job.
 
-Inside, columns go by names of our own (``t``, ``k0``, ``c0``, ...), so that whatever the user calls his columns, dots,
-spaces and all, is said once on the way in and once on the way out.
+Internally columns have names of ours (``t``, ``k0``, ``c0``, ...), so that the user's names, which may have dots and
+spaces in them, are read once and written once.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def column(name: str) -> Column:
 
 
 def key_name(i: int) -> str:
-    """What the ``i``-th key column is called inside."""
+    """The internal name of the ``i``-th key column."""
     return f"k{i}"
 
 
 def value_name(i: int) -> str:
-    """What the ``i``-th column that the workload reads is called inside."""
+    """The internal name of the ``i``-th column that the workload reads."""
     return f"c{i}"
 
 
@@ -76,7 +76,7 @@ class Source:
             raise DataError(f"`run` takes a Spark DataFrame; got {type(frame).__name__}; in process, use operator()")
         fields = _fields(frame)
         wanted = (workload.time, *workload.keys, *workload.columns)
-        _check_told_apart(workload, frame, wanted)
+        _check_distinct_names(workload, frame, wanted)
         for name in wanted:
             if name not in fields:
                 raise DataError(f"there is no column {name!r} in the DataFrame; {did_you_mean(name, fields)}")
@@ -104,22 +104,22 @@ class Source:
     @property
     def event_time(self) -> Column:
         """Event time as a 64-bit integer; null where it is null, or so far away that no window lies around it."""
-        said = column(self.workload.time)
-        type_ = self.frame.select(said).schema[0].dataType
+        time = column(self.workload.time)
+        type_ = self.frame.select(time).schema[0].dataType
         if isinstance(type_, T.DateType):
             # A timestamp as in Spark's own window(); a date further away than timestamps are would fail there.
-            near = F.unix_date(said).between(-LARGEST_DAY, LARGEST_DAY)
-            said = F.when(near, said.cast("timestamp"))
-        at = said.cast("long") if isinstance(type_, _INTEGERS) else F.unix_micros(said)
+            near = F.unix_date(time).between(-LARGEST_DAY, LARGEST_DAY)
+            time = F.when(near, time.cast("timestamp"))
+        at = time.cast("long") if isinstance(type_, _INTEGERS) else F.unix_micros(time)
         largest = largest_time(self.workload.unit)
         return F.when(at.between(-largest, largest), at)
 
-    def projected(self, *more: Column) -> DataFrame:
-        """The input in our own names: event time, keys, and what the workload reads."""
+    def projected(self, *extra: Column) -> DataFrame:
+        """The input under internal names: event time, keys, what the workload reads, and ``extra`` columns."""
         w = self.workload
         keys = [column(name).alias(key_name(i)) for i, name in enumerate(w.keys)]
         values = [column(name).alias(value_name(i)) for i, name in enumerate(self.columns)]
-        return self.frame.select(self.event_time.alias(TIME), *keys, *values, *more)
+        return self.frame.select(self.event_time.alias(TIME), *keys, *values, *extra)
 
     def inside(self, name: str) -> Column:
         """A column that the workload reads, in the projected input."""
@@ -137,14 +137,14 @@ class Source:
 
 
 def _fields(frame: DataFrame) -> dict[str, list[T.StructField]]:
-    found: dict[str, list[T.StructField]] = {}
+    fields: dict[str, list[T.StructField]] = {}
     for field in frame.schema.fields:
-        found.setdefault(field.name, []).append(field)
-    return found
+        fields.setdefault(field.name, []).append(field)
+    return fields
 
 
-def _check_told_apart(workload: Workload, frame: DataFrame, wanted: Sequence[str]) -> None:
-    """Refuse names that Spark takes for one: unless it is told otherwise, it does not look at capital letters."""
+def _check_distinct_names(workload: Workload, frame: DataFrame, wanted: Sequence[str]) -> None:
+    """Refuse names that differ in case alone, which Spark takes for one unless it is case-sensitive."""
     if frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
         return
     given = dict.fromkeys([*workload.keys, *RESERVED, *(name for q in workload.queries for name in q.aggregates)])
@@ -162,7 +162,7 @@ def _check_told_apart(workload: Workload, frame: DataFrame, wanted: Sequence[str
 
 
 def _check_bytewise(field: T.StructField, what: str) -> None:
-    """Refuse strings with a collation, here or inside: Spark has no function that says which of them are equal."""
+    """Refuse strings with a collation, also nested ones: Spark has no function for which of them are equal."""
     if _collated(field.dataType):
         name = field.name
         raise DataError(

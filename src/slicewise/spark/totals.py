@@ -85,16 +85,16 @@ def _read_digits(name: str, high: str, low: str, n: str, columns: Columns) -> Pa
 
 def _summed(name: str, total: str, n: str, columns: Columns) -> np.ndarray:
     """The totals of slices; an error where even halves did not fit, which takes thousands of millions of rows."""
-    found, counts = values_of(columns, total), values_of(columns, n).values
-    lost = np.flatnonzero(~found.mask & (counts > 0))
+    sums, counts = values_of(columns, total), values_of(columns, n).values
+    lost = np.flatnonzero(~sums.mask & (counts > 0))
     if len(lost):
-        raise OverflowInWindowError("".join(_too_many(name, str(counts[lost[0]]))))
-    return found.values
+        raise OverflowInWindowError("".join(_limit_message(name, str(counts[lost[0]]))))
+    return sums.values
 
 
-def _too_many(name: str, rows: str) -> tuple[str, str, str]:
-    more = "are more than can be summed exactly; add a query with shorter windows, so that slices are shorter"
-    return f"column {name!r} has ", rows, f" values in one slice, which {more}"
+def _limit_message(name: str, rows: str) -> tuple[str, str, str]:
+    limit = "are more than can be summed exactly; add a query with shorter windows, so that slices are shorter"
+    return f"column {name!r} has ", rows, f" values in one slice, which {limit}"
 
 
 # Per window
@@ -113,8 +113,8 @@ def whole_sum(aggregate: Aggregate, source: Source, label: Expression) -> Expres
         before, after = overflow_text(aggregate, "a 64-bit integer")
         large = carried.cast("decimal(20, 0)") * F.lit(2**32) + rest
         message = F.concat(label, F.lit(f": {before}"), large.cast("decimal(38, 0)").cast("string"), F.lit(after))
-        found = F.when(fits, total).when(~fits, F.raise_error(message).cast("long"))
-        return F.coalesce(found, _refused(name, value, pa.int64(), label))
+        exact_sum = F.when(fits, total).when(~fits, F.raise_error(message).cast("long"))
+        return F.coalesce(exact_sum, _refused(name, value, pa.int64(), label))
     if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):
         return None
     result = aggregate.result_type(type_)
@@ -151,6 +151,6 @@ def _carried(value: Expression) -> tuple[Expression, Expression]:
 
 def _refused(name: str, value: Expression, type_: pa.DataType, label: Expression) -> Expression:
     """Null where there are no values; where there are, the error that they are too many."""
-    before, rows, after = _too_many(name, "")
+    before, rows, after = _limit_message(name, "")
     message = F.concat(label, F.lit(f": {before}"), F.count(value).cast("string"), F.lit(rows + after))
     return F.when(F.count(value) > 0, F.raise_error(message).cast(spark_type(type_)))

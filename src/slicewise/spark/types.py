@@ -81,10 +81,10 @@ def reaches_python(type_: T.DataType) -> bool:
 
 
 def read(array: pa.Array, type_: pa.DataType) -> Column:
-    """A column that came from Spark, of the type that the plan says."""
-    # Spark's session gives timestamps a zone of its own, and nested types tell which of their items are never null.
-    found = Column.of(array)
-    return Column(found.values, type_, found.valid)
+    """A column that came from Spark, with the type that it has in the plan."""
+    # Spark gives timestamps the zone of the session, and marks items of nested types that are never null.
+    received = Column.of(array)
+    return Column(received.values, type_, received.valid)
 
 
 def holds_map(type_: pa.DataType) -> bool:

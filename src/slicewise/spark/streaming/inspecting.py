@@ -43,7 +43,7 @@ class Inspection:
         How far each source of the stream was read, in order: what the source itself calls an offset, in JSON. The
         stream goes on behind it. The heartbeat of a stream with ``idle`` is not among them.
     queries
-        The queries by name, as they were said.
+        The queries by name, as text.
     since
         For queries that were added later: the event time from which their results are complete.
     timestamps, unit
@@ -79,9 +79,9 @@ class Inspection:
             *(f"read up to {offset}" for offset in self.offsets),
             "queries",
         ]
-        for name, said in self.queries.items():
+        for name, description in self.queries.items():
             since = f"  (complete since {self._instant(self.since[name])})" if name in self.since else ""
-            lines.append(f"  {said}{since}")
+            lines.append(f"  {description}{since}")
         return "\n".join(lines)
 
     def _instant(self, at: int | None, absent: str = "not set yet") -> str:
@@ -164,13 +164,13 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
     total = {name: sum(c[name] for c in counts) for name in counts[0]}
     watermarks = [h["watermark"] for h in heads if h["watermark"] is not None]
     first = heads[0]
-    # Every shard knows its own rows; a query is complete where it is in all of them.
+    # Each shard has this for its own rows; a query is complete from where it is complete in all shards.
     since = {name: max(h["since"].get(name, at) for h in heads) for head in heads for name, at in head["since"].items()}
     return Inspection(
         shards=first["identity" if "identity" in first else "said"]["shards"],
         bytes=size,
         watermark=max(watermarks, default=None),
-        # Checkpoints of older formats do not say, and can be looked into all the same.
+        # Checkpoints of older formats do not have it, and can be inspected all the same.
         oldest=min((h["oldest"] for h in heads if h.get("oldest") is not None), default=None),
         offsets=offsets,
         queries=first["queries"],
@@ -184,8 +184,8 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
 
 
 def _bad(heads: list[dict[str, Any]]) -> dict[str, int]:
-    """Bad rows by reason; heads of before they were counted say nothing of them."""
-    found: Counter[str] = Counter()
+    """Bad rows by reason; heads of older versions do not count them."""
+    counts: Counter[str] = Counter()
     for head in heads:
-        found.update(head.get("bad", {}))
-    return {reason: found[reason] for reason in (*BAD, *sorted(found.keys() - set(BAD))) if found[reason]}
+        counts.update(head.get("bad", {}))
+    return {reason: counts[reason] for reason in (*BAD, *sorted(counts.keys() - set(BAD))) if counts[reason]}

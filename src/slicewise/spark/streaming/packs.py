@@ -66,7 +66,7 @@ class _Load:
     returned: list[pa.Table] = field(default_factory=list)
 
     def content(self, trust: Collection[type]) -> bytes:
-        tables = {"rows": _many(self.tables), "returned": _many(self.returned)}
+        tables = {"rows": _joined_ipc(self.tables), "returned": _joined_ipc(self.returned)}
         return plain.dump({"slices": self.sliced, "bad": dict(self.bad), **tables}, trust)
 
     def refuse(self, rows: pa.Table, reason: str) -> None:
@@ -184,20 +184,20 @@ class Packer:
         for piece in cut_stream(numbers, times, columns, edges, plan.monoids, one_key=not self.keys):
             home = shard_of[piece.key]
             for at in np.unique(home).tolist():
-                mine = piece.take(np.flatnonzero(home == at)) if len(loads) > 1 else piece
-                used, local = np.unique(mine.key, return_inverse=True)
-                own = [key.take(pa.array(firsts[used])) for key in keys]
+                slices = piece.take(np.flatnonzero(home == at)) if len(loads) > 1 else piece
+                used, local = np.unique(slices.key, return_inverse=True)
+                shard_keys = [key.take(pa.array(firsts[used])) for key in keys]
                 load = loads[at]
-                load.rows += int(mine.rows.sum())
-                load.sliced.append(_slices_to_data(mine, local, own, len(used)))
+                load.rows += int(slices.rows.sum())
+                load.sliced.append(_slices_to_data(slices, local, shard_keys, len(used)))
 
     def _pick(self, table: pa.Table, times: np.ndarray, plan: Plan, edges: Edges, loads: list[_Load]) -> None:
         shard = table.column(SHARD).to_numpy()
         kept = table.drop_columns([SHARD])
         for at in np.unique(shard).tolist():
-            mine = kept.filter(pa.array(shard == at)) if len(loads) > 1 else kept
-            loads[at].rows += mine.num_rows
-            loads[at].tables.append(mine)
+            rows = kept.filter(pa.array(shard == at)) if len(loads) > 1 else kept
+            loads[at].rows += rows.num_rows
+            loads[at].tables.append(rows)
 
 
 _COLUMNS = [f.name for f in fields(Slices) if f.name not in ("parts", "key", "unreported", "closed_gaps", "marks")]
@@ -237,5 +237,5 @@ def from_ipc(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
 
 
-def _many(tables: list[pa.Table]) -> bytes:
+def _joined_ipc(tables: list[pa.Table]) -> bytes:
     return to_ipc(pa.concat_tables(tables)) if tables else b""

@@ -39,7 +39,7 @@ __all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor"]
 CHUNKS_STATE = "chunks"
 _NAME = T.StructType([T.StructField("name", T.StringType())])
 _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("head", T.StringType())])
-#: The chunk that is always written. It says, in JSON, which others there are and what of the state is not the engine's.
+#: The chunk that is always written: in JSON, the directory of the others and what of the state is not the engine's.
 HEAD = "head"
 FORMAT = 4
 _LOG = logging.getLogger("slicewise")
@@ -47,7 +47,7 @@ _LOG = logging.getLogger("slicewise")
 
 @dataclass(frozen=True)
 class ShardJob:
-    """What a shard must know.
+    """What a shard needs to know of its stream.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class ShardJob:
     gaps
         Whether rows after too many ticks are bad; where rows are judged by the clock, they are not.
     run
-        Tells this call of ``run()`` from all others. A worker may outlive the query that it served, and what it has
+        Identifies this call of ``run()``. A worker may outlive the query that it served, and what it has
         decoded runs that query's workload.
     """
 
@@ -159,16 +159,16 @@ class ShardProcessor(StatefulProcessor):
             results = _advance(shard, job.watermark(head["latest"] + silence))
         returned = ReturnedRows(shard, job.workload, job.output, packed, fail=job.bad == "fail")
         bad += returned.counts()
-        given_back = list(returned.batches())
+        returned_rows = list(returned.batches())
         failed = _failed_windows(shard, fail=job.bad == "fail")
         # The first head of a shard counts neither bad rows nor failed windows.
         counts = {"bad": dict(Counter(head.get("bad", {})) + bad), "failed": head.get("failed", 0) + failed}
         head = self._save(key, {**head, **counts}, shard)
         after = shard.counters
-        came = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, "failed": failed}
-        came |= bad_metrics(bad)
+        arrivals = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, "failed": failed}
+        arrivals |= bad_metrics(bad)
         reported = (job.output.batch(block, [key.to_arrow() for key in block.keys]) for block in results.blocks)
-        yield from reports({**came, **_kept(head)}, chain(reported, given_back))
+        yield from reports({**arrivals, **_kept(head)}, chain(reported, returned_rows))
 
     def close(self) -> None:
         """Called by Spark at the end."""
@@ -176,7 +176,7 @@ class ShardProcessor(StatefulProcessor):
     # Inside
 
     def _head(self) -> tuple[dict[str, Any], bytes]:
-        """What the shard's head says, and what of its state is kept with it."""
+        """The shard's head, and the part of its state that is kept with it."""
         stored = self.chunks.getValue((HEAD,))
         if stored is None:
             return {"latest": -INFINITY, "arrived": 0, "version": None, "directory": {}}, b""
@@ -196,8 +196,9 @@ class ShardProcessor(StatefulProcessor):
             chunks = {name: self._chunk(name) for name in head["directory"]}
             shard.restore(_continued(join(rest, chunks, job.workload.trusted), head, job))
             if job.ahead and head["latest"] > -INFINITY:
-                had = head["queries"]
-                shard.begin([q.name for q in job.workload.queries if had.get(q.name) != repr(q)], head["latest"] + 1)
+                stored = head["queries"]
+                new = [q.name for q in job.workload.queries if stored.get(q.name) != repr(q)]
+                shard.begin(new, head["latest"] + 1)
         return shard
 
     def _chunk(self, name: str) -> bytes:
@@ -205,7 +206,7 @@ class ShardProcessor(StatefulProcessor):
         return b"" if stored is None else stored[0]
 
     def _save(self, key: Any, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
-        """Write what changed; what the head says now."""
+        """Write what changed, and return the new head."""
         old: dict[str, str] = head["directory"]
         state = shard.state()
         rest, chunks, directory = split(state, self.job.width, old, self.job.workload.trusted)
@@ -265,20 +266,21 @@ def _continued(state: OperatorState, head: Mapping[str, Any], job: ShardJob) -> 
 
     What was reported counts as reported, and what can be corrected no more stays so.
     """
-    was, now, watermark = state.description["lateness"], job.engine_workload.lateness, state.watermark
+    stored, current = state.description["lateness"], job.engine_workload.lateness
+    watermark = state.watermark
     if watermark > -INFINITY:
-        watermark += max(job.ahead - head["ahead"], now - was)
-    return state.with_lateness(now if job.ahead else was, watermark)
+        watermark += max(job.ahead - head["ahead"], current - stored)
+    return state.with_lateness(current if job.ahead else stored, watermark)
 
 
 def _kept(head: Mapping[str, Any]) -> dict[str, int | None]:
-    """What a shard keeps, as its reports show it; a shard without rows has no head that was written yet."""
+    """The metrics of what a shard keeps; before its first rows a shard has no stored head."""
     counts = head.get("counts", {"keys": 0, "slices": 0})
     return {"keys": counts["keys"], "slices": counts["slices"], "watermark": head.get("watermark")}
 
 
 def _description(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str, Any]:
-    """What the head of a shard says about it: to a later run, and to those who inspect the checkpoint."""
+    """What the head of a shard holds about it: for a later run, and for inspections of the checkpoint."""
     assert state.bound is not None
     engine, counters = state.bound.engine, state.counters
     return {
@@ -317,18 +319,18 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
             f"the checkpoint has format {head['format']}, and this version reads {FORMAT}; finish with the version "
             "that wrote it, or start with a new checkpoint"
         )
-    was, now = head["identity"], job.identity()
-    if was["shards"] != now["shards"]:
+    stored, current = head["identity"], job.identity()
+    if stored["shards"] != current["shards"]:
         raise StateError(
-            f"the checkpoint was written with {was['shards']} shards, and this run has {now['shards']}; set "
-            f"spark.sql.shuffle.partitions to {was['shards']} before run()"
+            f"the checkpoint was written with {stored['shards']} shards, and this run has {current['shards']}; set "
+            f"spark.sql.shuffle.partitions to {stored['shards']} before run()"
         )
     # Spark counts the sources of a stream first, and refuses the checkpoint unless another source made up for this one.
-    if was.get("idle", now["idle"]) != now["idle"]:
-        raise StateError(switched_message(now["idle"]))
+    if stored.get("idle", current["idle"]) != current["idle"]:
+        raise StateError(switched_message(current["idle"]))
     for name in ("unit", "lateness", "emit"):
-        if was[name] != now[name]:
+        if stored[name] != current[name]:
             raise StateError(
-                f"the checkpoint belongs to another workload: its `{name}` is {was[name]!r}, this one's {now[name]!r}; "
-                "only queries may be added or removed"
+                f"the checkpoint belongs to another workload: its `{name}` is {stored[name]!r}, this one's "
+                f"{current[name]!r}; only queries may be added or removed"
             )

@@ -1,7 +1,7 @@
 """Returned rows: the late and the bad rows of a shard, counted by reason and given back among the results.
 
-Rows come back as they came. One that user code refuses only later, when another has come in between, is not there as it
-came any more: what the workload reads of it comes back, and nulls for the rest.
+Rows are given back as they came. Where user code fails on a row only in a later micro-batch, the row is no longer there
+as it came: the columns that the workload reads are given back, with nulls for the rest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ReturnedRows:
     Parameters
     ----------
     packed
-        Bad rows that were found where rows are read, with their reasons.
+        Bad rows that packs brought, with their reasons.
     fail
         Whether a bad row stops the stream.
     """
@@ -53,7 +53,7 @@ class ReturnedRows:
             raise DataError(f"{self.bad[0].message}; and bad='fail': {self._whole(self.bad[0])[0].as_py()}")
 
     def counts(self) -> Counter[str]:
-        """How many rows the shard has found bad, by reason."""
+        """How many rows are bad in the shard, by reason."""
         counts: Counter[str] = Counter()
         for bad in self.bad:
             counts[bad.reason] += len(bad)
@@ -71,9 +71,8 @@ class ReturnedRows:
             yield self.output.returned(self._whole(bad), self._keys(bad), _reasons(bad.reason, len(bad)))
         for table in self.packed:
             keys = [table.column(key_name(i)).combine_chunks() for i in range(len(self.workload.keys))]
-            columns = (table.column(name).combine_chunks() for name in (ROW, REASON))
-            row, reason = columns
-            yield self.output.returned(row, keys, reason)
+            rows, reasons = (table.column(name).combine_chunks() for name in (ROW, REASON))
+            yield self.output.returned(rows, keys, reasons)
 
     def _whole(self, bad: BadRows) -> pa.Array:
         if bad.source is not None:

@@ -106,14 +106,14 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
     )
 
 
-def _idle(said: str | None, source: Source) -> int | None:
-    if said is None:
+def _idle(duration: str | None, source: Source) -> int | None:
+    if duration is None:
         return None
-    amount, workload = to_amount(said, name="idle"), source.workload
+    amount, workload = to_amount(duration, name="idle"), source.workload
     # Integers without a unit go with no clock, also where windows only count rows.
     plain = pa.types.is_integer(source.time_type) and not workload.needs_unit
     if amount.measure.kind != "time" or workload.time_measure.kind != "time" or plain:
-        raise QueryError(f"`idle` is a duration on the clock, and event time must be too; got {said!r}")
+        raise QueryError(f"`idle` is a duration on the clock, and event time must be too; got {duration!r}")
     return int(amount.size)
 
 
