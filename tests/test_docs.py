@@ -153,7 +153,6 @@ def recipes() -> str:
     return text[text.index("## Recipes") : text.index("## Tests")]
 
 
-@pytest.mark.xfail(strict=True, reason="the recipes name modules as they were")
 def test_names_in_recipes_exist(source):
     assert [name for name in names_in(recipes()) if not source.has(name)] == []
 

@@ -18,6 +18,7 @@ GENERAL = {
     *("input", "output", "runner"),  # programs
     "asked",  # for an answer
     "harness",  # of tests
+    "error",  # in Python
 }
 ENDINGS = ("ition", "ness", "ing", "ion", "ies", "ed", "er", "es", "or", "s", "e", "y")
 

@@ -24,7 +24,6 @@ from slicewise.slicing.time.slice_manager import TimeState
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.times import INFINITY
-from slicewise.windows import Session
 from slicewise.workload import Query
 
 __all__ = ["StateLayout", "adapted_state", "carried_state"]
@@ -99,8 +98,8 @@ def complete_since(query: Query, state: State, missing: set[str]) -> int:
     slices, since = state.time.slices, state.time.complete_from
     if any(repr(a) in missing for a in query.aggregates.values()):
         since = max(since, state.latest + 1)
-    if isinstance(query.window, Session):
-        gap = int(query.window.gap.size)
+    gap = query.window.session_gap
+    if gap is not None:
         unclear = slices.last[slices.last - slices.first > gap]
         since = max(since, int(unclear.max()) + 1 if len(unclear) else -INFINITY)
         # A session that starts within the gap after a row that is gone might have started with that row.

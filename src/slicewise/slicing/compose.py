@@ -65,11 +65,13 @@ class Composition:
             results, _ = engine.advance(INFINITY, keys)
             yield from results.blocks
         answers = Answers(self.plan, keys)
-        # Slices of rows with and without some measure may lie among each other: the last one need not end last.
-        last = running_last(slices.key, slices.last) if len(slices) else slices.last
         for axis, first, queries in zip(self.axes, firsts, self._queries, strict=True):
             windows = find_windows(axis, slices, first)
-            partials = StoredPartials(self.plan, slices.parts, slices.first, last, some=windows.rows)
+            counted = slice(None) if windows.rows is None else windows.rows
+            key, first_time, last_time = (c[counted] for c in (slices.key, slices.first, slices.last))
+            # Slices of rows with and without some measure may lie among each other: the last one need not end last.
+            last_time = running_last(key, last_time) if len(key) else last_time
+            partials = StoredPartials(self.plan, slices.parts, some=windows.rows, first=first_time, last=last_time)
             yield from answers.blocks(windows, queries, partials, by_position=axis.by_position)
 
 

@@ -24,7 +24,7 @@ from slicewise.slicing.adapting import StateLayout
 from slicewise.slicing.engine import State
 from slicewise.slicing.held_results import results_from_data, results_to_data
 from slicewise.slicing.held_rows import HeldRows
-from slicewise.windows import Policy, Sliding, Window
+from slicewise.windows import Window
 from slicewise.workload import Workload
 
 __all__ = ["FORMAT", "BoundState", "Counters", "OperatorState", "counting", "describe", "fingerprint", "retire"]
@@ -231,4 +231,5 @@ def retire(
 
 def _counts_rows(window: Window) -> bool:
     """Whether results are known by positions of rows."""
-    return isinstance(window, (Sliding, Policy)) and window.every.measure == ROWS
+    every = window.lengths.get("every")
+    return every is not None and every.measure == ROWS

@@ -44,8 +44,11 @@ class StoredPartials:
     ----------
     parts
         For each of the plan's aggregates the partials of all slices.
+    some
+        Which of the slices ranges are about; all of them if it is None.
     first, last
-        The event times of the first and the last row of each slice, the last ones ascending within a key.
+        Of those, the event times of the first and the last row, the last ones ascending within a key; only where times
+        are asked for.
     disjoint
         No two ranges share a slice, so that each is folded once whatever the store: the lazy one.
     """
@@ -54,10 +57,10 @@ class StoredPartials:
         self,
         plan: Plan,
         parts: Sequence[Parts],
-        first: np.ndarray,
-        last: np.ndarray,
         *,
         some: np.ndarray | None = None,
+        first: np.ndarray | None = None,
+        last: np.ndarray | None = None,
         disjoint: bool = False,
     ) -> None:
         self.plan, self.disjoint = plan, disjoint
@@ -73,8 +76,8 @@ class StoredPartials:
         return store.query(low, high)
 
     def times(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._some is not None:
-            low, high = self._some[low], self._some[high - 1] + 1
+        assert self._first is not None
+        assert self._last is not None
         return self._first[low], self._last[high - 1]
 
 

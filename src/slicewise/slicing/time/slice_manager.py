@@ -216,7 +216,7 @@ class SliceManager:
                 at = np.flatnonzero(known)
                 change[at] = UPDATE
                 reported, revision[at] = reported.revised(_entries(changed.take(at)))
-        partials = StoredPartials(self.plan, slices.parts, slices.first, slices.last)
+        partials = StoredPartials(self.plan, slices.parts)
         return reported, answers.blocks(windows, self._queries, partials, change, revision)
 
     def _report_sessions(
@@ -242,7 +242,7 @@ class SliceManager:
             windows, change = windows.take(compared.shown), compared.change
             revision = compared.now.revision[compared.shown]
         some = None if len(sessions.slices) == len(slices) else sessions.slices
-        partials = StoredPartials(self.plan, slices.parts, slices.first, slices.last, some=some, disjoint=True)
+        partials = StoredPartials(self.plan, slices.parts, some=some, disjoint=True)
         return reported, blocks + answers.blocks(windows, self._queries, partials, change, revision)
 
     def _current(self, horizon: int, handed_over: list[Slices]) -> TimeState:
