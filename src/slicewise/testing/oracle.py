@@ -36,7 +36,7 @@ from slicewise.testing.oracle_rows import (
 )
 from slicewise.testing.refusals import after_gaps, is_ahead, refused
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
-from slicewise.testing.time_windows import Window, sessions_of, windows_of
+from slicewise.testing.time_windows import KINDS, Window, sessions_of, windows_of
 
 __all__ = ["Oracle", "fold"]
 
@@ -463,11 +463,9 @@ class Oracle:
 
 # -- the windows that it knows
 
-_KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between")
-
 
 def _check_known(query: Any) -> None:
-    if query.window.kind not in _KINDS and definition_of(query.window) is None:
+    if query.window.kind not in KINDS and definition_of(query.window) is None:
         raise QueryError(
             f"the oracle has no definition of {query.window.kind} windows; got them in query {query.name!r}; "
             "give it windows made by sw.tumbling, sw.sliding and the others"

@@ -7,7 +7,10 @@ from typing import Any
 
 from slicewise.testing.oracle_rows import Row
 
-__all__ = ["Window", "sessions_of", "windows_of"]
+__all__ = ["KINDS", "Window", "sessions_of", "windows_of"]
+
+#: The kinds that are defined here.
+KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between")
 
 Window = tuple[int, int]
 
