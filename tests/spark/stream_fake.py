@@ -31,7 +31,7 @@ from slicewise.spark.streaming import heartbeat, processor
 from slicewise.spark.streaming.decoded import DecodedShards
 from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import HEAD, ShardProcessor
-from slicewise.spark.streaming.reports import report_type
+from slicewise.spark.streaming.shard_reports import report_type
 from slicewise.spark.streaming.stream import _ahead, _can_slice, _job
 from slicewise.spark.types import arrow_type
 from slicewise.times import INFINITY
@@ -259,7 +259,7 @@ class FakeStream:
     def _results(self, report: Row, late: list[tuple[dict[str, Any], str]]) -> list[Result]:
         # As Spark does it: what Python returned becomes an Arrow array of the type that was promised.
         sent = pa.array([report.asDict(True)], arrow_type(report_type(self.job.output), "report"))
-        columns = dict(zip(self.job.output.arrow().names, sent.field("results").flatten(), strict=True))
+        columns = dict(zip(self.job.output.arrow_schema().names, sent.field("results").flatten(), strict=True))
         table = pa.table({name: _numbers(column.flatten()) for name, column in columns.items()})
         found = []
         for row in table.to_pylist():

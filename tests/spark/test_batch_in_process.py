@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 import slicewise as sw
 from slicewise.same import is_same
 from slicewise.slicing.time.slices import Slices
-from slicewise.spark import composing, rows
-from slicewise.spark.composing import normal_form, number_keys
+from slicewise.spark import arrow_io, composing, row_route
+from slicewise.spark.key_numbers import normal_form, number_keys
 from slicewise.spark.types import spark_type
 from slicewise.testing import Oracle
 from tests.slicing import strategies as some
@@ -168,8 +168,8 @@ WINDOWS = {
 
 
 def row_runner(workload, types, output):
-    complete = sw.Workload("t", keys=[rows.KEY], order=workload.order, queries=workload.queries)
-    return rows.RowRunner(complete, {**types, rows.KEY: pa.int64()}, output)
+    complete = sw.Workload("t", keys=[row_route.KEY], order=workload.order, queries=workload.queries)
+    return row_route.RowRunner(complete, {**types, row_route.KEY: pa.int64()}, output)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 100, 1000, 10**6])
@@ -193,7 +193,7 @@ def test_a_key_with_many_rows_taken_piece_by_piece(monkeypatch, chunk):
     output = Output(schema, spans=True)
     inside = {"t": "t", "k0": "k0"} | {c: f"c{i}" for i, c in enumerate(workload.columns)}
     table = table.select(list(inside)).rename_columns(list(inside.values()))
-    monkeypatch.setattr(rows, "CHUNK", chunk)
+    monkeypatch.setattr(row_route, "CHUNK", chunk)
     found = pa.Table.from_batches(list(row_runner(workload, types, output)(iter(table.to_batches(max_chunksize=64)))))
     op = workload.operator(types=types)
     op.process_batch(
@@ -212,7 +212,7 @@ def test_a_key_with_many_rows_taken_piece_by_piece(monkeypatch, chunk):
 
 
 def test_a_key_with_more_rows_than_are_taken_at_once(spark):
-    n = rows.CHUNK + rows.CHUNK // 2
+    n = row_route.CHUNK + row_route.CHUNK // 2
     frame = spark.range(n).select(F.col("id").alias("t"), (F.col("id") * 7 % 13).alias("v"), F.lit(1).alias("k"))
     workload = (
         sw.Workload("t", keys=["k"])
@@ -270,7 +270,7 @@ def test_composing_gives_the_same_answers_whatever_the_chunks(spark, monkeypatch
     expected = on_spark(workload, frame)
     monkeypatch.setattr(type(frame), "mapInArrow", in_this_process)
     monkeypatch.setattr(composing, "_chunk_size", lambda plan: size)
-    monkeypatch.setattr(composing, "SENT", 17)
+    monkeypatch.setattr(arrow_io, "BATCH_ROWS", 17)
     compare(on_spark(workload, frame), expected, ["k"])
     assert called
 

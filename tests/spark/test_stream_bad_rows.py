@@ -17,7 +17,7 @@ from slicewise.errors import DataError, QueryError
 from slicewise.plan.plan import VALUES
 from slicewise.slicing.operator import Operator
 from slicewise.slicing.rows import slides
-from slicewise.spark.streaming import inspecting, reports
+from slicewise.spark.streaming import inspecting, shard_reports
 from slicewise.testing import Oracle, refusals
 from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same
@@ -298,7 +298,7 @@ def test_an_inspection_names_the_reasons():
 
 
 def test_every_reason_is_a_metric():
-    assert [f.name for f in reports.SHARD_METRICS][2:-3] == ["bad", *map(metric_name, bad_rows.BAD), "failed"]
+    assert [f.name for f in shard_reports.SHARD_METRICS][2:-3] == ["bad", *map(metric_name, bad_rows.BAD), "failed"]
 
 
 # -- many results at once
@@ -309,16 +309,16 @@ def test_results_leave_a_shard_in_reports_of_bounded_size(most):
     stream = FakeStream(TICKS, shards=1, late="collect")
     stream.batch([[row(0), row(0, "b")]])
     sizes = []
-    make = reports._listed
+    make = shard_reports._listed
 
     def listed(array: pa.Array) -> object:
         sizes.append(len(array))
         return make(array)
 
     with (
-        mock.patch.object(reports, "MOST", most),
+        mock.patch.object(shard_reports, "MOST", most),
         mock.patch.object(results, "MOST", most),
-        mock.patch.object(reports, "_listed", listed),
+        mock.patch.object(shard_reports, "_listed", listed),
     ):
         found = stream.batch([[row(500), row(500, "b"), row(-1, "b"), row(None)]])
     assert len(found) == 1000

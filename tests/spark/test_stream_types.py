@@ -20,7 +20,7 @@ import slicewise as sw
 from slicewise.columns import type_name
 from slicewise.errors import StateError
 from slicewise.slicing.widening import is_widening
-from slicewise.spark.streaming.shards import shard_number
+from slicewise.spark.streaming.shard_ids import shard_number
 from tests.slicing.running import assert_same
 from tests.spark.stream_fake import FakeStream, Workers
 from tests.spark.stream_running import Folder, Run

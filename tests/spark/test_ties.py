@@ -13,7 +13,7 @@ import slicewise as sw
 from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
 from slicewise.same import is_same
-from slicewise.spark.ordering import comparable
+from slicewise.spark.row_order import comparable
 from slicewise.testing import Oracle, fold
 from tests.slicing.strategies import EveryThird, LastThree, at_most_five
 from tests.slicing.test_ties import IN_ORDER

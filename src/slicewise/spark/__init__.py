@@ -3,7 +3,7 @@
 from slicewise.installation import without_pyspark
 
 try:
-    from slicewise.spark.frames import latest, only
+    from slicewise.spark.result_frames import latest, only
     from slicewise.spark.running import run
     from slicewise.spark.session import local_session
     from slicewise.spark.streaming.inspecting import Inspection, inspect

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from slicewise.errors import DataError
-from slicewise.spark.frames import latest
+from slicewise.spark.result_frames import latest
 from slicewise.spark.source import column
 from slicewise.workload import Workload
 

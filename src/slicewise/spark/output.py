@@ -77,7 +77,7 @@ class Output:
     marks: bool = False
     late: pa.DataType | None = None
 
-    def arrow(self) -> pa.Schema:
+    def arrow_schema(self) -> pa.Schema:
         """The columns that Python sends."""
         schema = self.schema
         keys = [(key_name(i), type_) for i, type_ in enumerate(schema.key_types)]
@@ -88,9 +88,9 @@ class Output:
         late = [(LATE, self.late), (REASON, pa.string())] if self.late is not None else []
         return pa.schema([*keys, *bounds, *spans, *marks, *values, *late])
 
-    def spark(self) -> T.StructType:
+    def spark_schema(self) -> T.StructType:
         """The same, in Spark's types."""
-        return T.StructType([T.StructField(f.name, spark_type(f.type)) for f in self.arrow()])
+        return T.StructType([T.StructField(f.name, spark_type(f.type)) for f in self.arrow_schema()])
 
     def batch(self, block: Block, keys: Sequence[pa.Array]) -> pa.RecordBatch:
         """A block of results as a record batch, with these key columns."""
@@ -106,17 +106,17 @@ class Output:
         arrays += [value_column(block, schema, name, type_) for name, type_ in schema.column_types.items()]
         if self.late is not None:
             arrays += [pa.nulls(len(block), self.late), pa.nulls(len(block), pa.string())]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow())
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema())
 
     def returned(self, rows: pa.Array, keys: Sequence[pa.Array], reasons: pa.Array) -> pa.RecordBatch:
         """Rows that are given back, late or bad, as a record batch among the results."""
         columns = {key_name(i): key for i, key in enumerate(keys)}
         columns |= {"change": pa.array(np.full(len(rows), LATE_CHANGE, np.int8)), LATE: rows, REASON: reasons}
-        schema = self.arrow()
+        schema = self.arrow_schema()
         arrays = [_as(columns[f.name], f.type) if f.name in columns else pa.nulls(len(rows), f.type) for f in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def shown(self, sent: DataFrame) -> DataFrame:
+    def to_user(self, sent: DataFrame) -> DataFrame:
         """The result columns of the user, from what Python sent."""
         span = F.lit(None).cast(SPAN)
         if self.spans:

@@ -24,8 +24,8 @@ from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
 from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
 from slicewise.aggregates.visual import M4
 from slicewise.columns import Column
-from slicewise.spark.ordering import comparable, tie_breakers
-from slicewise.spark.shelf import Columns, Label, Reader, Shelf, count_of, values_of
+from slicewise.spark.row_order import comparable, tie_breakers
+from slicewise.spark.slice_columns import Columns, Label, Reader, SliceColumns, count_of, values_of
 from slicewise.spark.source import TIME, Source
 from slicewise.spark.totals import totals, whole_avg, whole_sum
 from slicewise.spark.types import holds_map
@@ -36,9 +36,9 @@ __all__ = ["PARTIALS", "partials_of", "whole_window"]
 _Function = Callable[[Expression], Expression]
 
 
-def partials_of(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
-    """Put on the shelf what the JVM must compute for an aggregate; the reader turns it into parts."""
-    return PARTIALS[type(monoid.aggregate)](monoid, source, shelf)
+def partials_of(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
+    """Add what the JVM must compute for an aggregate to the slice columns; the reader turns it into parts."""
+    return PARTIALS[type(monoid.aggregate)](monoid, source, slice_columns)
 
 
 def whole_window(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
@@ -54,7 +54,7 @@ def _by_spark(function: Callable[[Expression], Expression]) -> Callable[[Aggrega
     """Spark's own function of the aggregate's column, or of its rows where it has none."""
 
     def compute(aggregate: Aggregate, source: Source, label: Expression) -> Expression:
-        return function(source.inside(aggregate.columns[0]) if aggregate.columns else F.lit(1))
+        return function(source.internal(aggregate.columns[0]) if aggregate.columns else F.lit(1))
 
     return compute
 
@@ -76,81 +76,81 @@ _WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source, Expression], Expressi
 # What the JVM computes
 
 
-def _counts(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+def _counts(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     columns = monoid.aggregate.columns
-    return partial(_read_numbers, [count_of(columns[0] if columns else None, source, shelf)])
+    return partial(_read_numbers, [count_of(columns[0] if columns else None, source, slice_columns)])
 
 
-def _products(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+def _products(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     name = monoid.aggregate.columns[0]
-    product = shelf.column(("product", name), F.product(source.inside(name)))
-    return partial(_read_filled, [product, count_of(name, source, shelf)], monoid.identity)
+    product = slice_columns.column(("product", name), F.product(source.internal(name)))
+    return partial(_read_filled, [product, count_of(name, source, slice_columns)], monoid.identity)
 
 
-def _logarithms(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+def _logarithms(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     name = monoid.aggregate.columns[0]
-    value = source.inside(name).cast("double")
+    value = source.internal(name).cast("double")
     names = [
-        shelf.column(("logarithms", name), F.sum(F.when(value > 0, F.ln(value)))),
-        count_of(name, source, shelf),
-        shelf.column(("zeros", name), F.count_if(value == 0)),
-        shelf.column(("negatives", name), F.count_if(value < 0)),
+        slice_columns.column(("logarithms", name), F.sum(F.when(value > 0, F.ln(value)))),
+        count_of(name, source, slice_columns),
+        slice_columns.column(("zeros", name), F.count_if(value == 0)),
+        slice_columns.column(("negatives", name), F.count_if(value < 0)),
     ]
     return partial(_read_numbers, names)
 
 
-def _moments(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+def _moments(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     name = monoid.aggregate.columns[0]
-    value = source.inside(name).cast("double")
+    value = source.internal(name).cast("double")
     names = [
-        count_of(name, source, shelf),
-        shelf.column(("mean", name), F.avg(value)),
-        shelf.column(("spread", name), F.var_pop(value)),
+        count_of(name, source, slice_columns),
+        slice_columns.column(("mean", name), F.avg(value)),
+        slice_columns.column(("spread", name), F.var_pop(value)),
     ]
     return partial(_read_moments, names)
 
 
-def _extreme(function: _Function, monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
-    extreme = _extreme_of(function, monoid.aggregate.columns[0], source, shelf)
+def _extreme(function: _Function, monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
+    extreme = _extreme_of(function, monoid.aggregate.columns[0], source, slice_columns)
     if isinstance(monoid, ObjectMonoid):
         return partial(_read_objects, extreme, monoid.types[0])
     return partial(_read_extreme, extreme, monoid.types[0], monoid.identity[0])
 
 
-def _extreme_of(function: _Function, name: str, source: Source, shelf: Shelf) -> str:
-    return shelf.column((function.__name__, name), function(source.inside(name)))
+def _extreme_of(function: _Function, name: str, source: Source, slice_columns: SliceColumns) -> str:
+    return slice_columns.column((function.__name__, name), function(source.internal(name)))
 
 
-def _range(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+def _range(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     name, type_ = monoid.aggregate.columns[0], monoid.types[0]
-    low, high = (_extreme_of(function, name, source, shelf) for function in (F.min, F.max))
+    low, high = (_extreme_of(function, name, source, slice_columns) for function in (F.min, F.max))
     if isinstance(monoid, ObjectMonoid):
         return partial(_read_pairs, low, high, type_, None)
     return partial(_read_range, low, high, type_, monoid.identity)
 
 
-def _extreme_count(function: _Function, monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+def _extreme_count(function: _Function, monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     name = monoid.aggregate.columns[0]
-    top = _extreme_of(function, name, source, shelf)
-    every = shelf.column(("list", name), F.collect_list(source.inside(name)))
-    shelf.hidden.add(every)
+    top = _extreme_of(function, name, source, slice_columns)
+    every = slice_columns.column(("list", name), F.collect_list(source.internal(name)))
+    slice_columns.hidden.add(every)
     held = F.size(F.filter(F.col(every), lambda x: x.eqNullSafe(F.col(top)))).cast("long")
-    count = shelf.derived((f"{function.__name__} count", name), held)
+    count = slice_columns.derived((f"{function.__name__} count", name), held)
     if isinstance(monoid, ObjectMonoid):
         return partial(_read_pairs, top, count, monoid.types[0], (None, 0))
     return partial(_read_extreme_count, top, count, monoid.types[0], monoid.identity[0])
 
 
-def _position(monoid: Monoid, source: Source, shelf: Shelf, *, last: bool) -> Reader:
+def _position(monoid: Monoid, source: Source, slice_columns: SliceColumns, *, last: bool) -> Reader:
     name = monoid.aggregate.columns[0]
     picked = _outermost(_in_order(source, name), monoid.types[0], last=last)
-    time, value = _fields(shelf, ("last" if last else "first", name), picked, ["t", "v"])
+    time, value = _fields(slice_columns, ("last" if last else "first", name), picked, ["t", "v"])
     return partial(_read_position, time, value, monoid.types[0], None)
 
 
-def _by(monoid: Monoid, source: Source, shelf: Shelf, *, largest: bool) -> Reader:
+def _by(monoid: Monoid, source: Source, slice_columns: SliceColumns, *, largest: bool) -> Reader:
     name, by = monoid.aggregate.columns
-    value, measured = _plain(source, name), source.inside(by)
+    value, measured = _plain(source, name), source.internal(by)
     place = [
         *(_reversed(measured, monoid.types[1]) if largest else [measured]),
         F.col(TIME).alias("t"),
@@ -158,20 +158,22 @@ def _by(monoid: Monoid, source: Source, shelf: Shelf, *, largest: bool) -> Reade
     ]
     row = F.when(measured.isNotNull(), F.struct(*place, value.alias("v"), measured.alias("by")))
     picked = _outermost(row, monoid.types[0], last=False)
-    extreme, time, value_at = _fields(shelf, ("max by" if largest else "min by", name, by), picked, ["by", "t", "v"])
+    extreme, time, value_at = _fields(
+        slice_columns, ("max by" if largest else "min by", name, by), picked, ["by", "t", "v"]
+    )
     return partial(_read_peak, extreme, time, value_at, monoid.types[1], monoid.types[0])
 
 
-def _m4(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
+def _m4(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     name, type_ = monoid.aggregate.columns[0], monoid.types[0]
-    value, t = source.inside(name), F.col(TIME)
+    value, t = source.internal(name), F.col(TIME)
     row = F.when(value.isNotNull(), _in_order(source, name))
-    first = _fields(shelf, ("m4 first", name), F.min(row), ["t", "v"])
-    last = _fields(shelf, ("m4 last", name), F.max(row), ["t", "v"])
+    first = _fields(slice_columns, ("m4 first", name), F.min(row), ["t", "v"])
+    last = _fields(slice_columns, ("m4 last", name), F.max(row), ["t", "v"])
     low = F.min(F.when(value.isNotNull(), F.struct(value.alias("by"), t.alias("t"))))
     # The largest value at the earliest time: bitwise not turns the order of times around.
     high = F.max(F.when(value.isNotNull(), F.struct(value.alias("by"), F.bitwise_not(t).alias("t"))))
-    lows, highs = (_fields(shelf, (f"m4 {k}", name), e, ["by", "t"]) for k, e in (("min", low), ("max", high)))
+    lows, highs = (_fields(slice_columns, (f"m4 {k}", name), e, ["by", "t"]) for k, e in (("min", low), ("max", high)))
     return partial(_read_m4, first, last, lows, highs, type_)
 
 
@@ -186,7 +188,7 @@ def _order(source: Source) -> list[Expression]:
 
 def _plain(source: Source, name: str) -> Expression:
     """A column that is compared; a map as it is, because it cannot be."""
-    value, type_ = source.inside(name), source.types[name]
+    value, type_ = source.internal(name), source.types[name]
     return value if holds_map(type_) else comparable(value, type_)
 
 
@@ -198,11 +200,11 @@ def _outermost(row: Expression, type_: pa.DataType, *, last: bool) -> Expression
     return (F.max if last else F.min)(row)
 
 
-def _fields(shelf: Shelf, label: Label, expression: Expression, names: list[str]) -> list[str]:
+def _fields(slice_columns: SliceColumns, label: Label, expression: Expression, names: list[str]) -> list[str]:
     """The named fields of a row that was picked, each as a column of its own."""
-    row = shelf.column(label, expression)
-    shelf.hidden.add(row)
-    return [shelf.derived((*label, name), F.col(row)[name]) for name in names]
+    row = slice_columns.column(label, expression)
+    slice_columns.hidden.add(row)
+    return [slice_columns.derived((*label, name), F.col(row)[name]) for name in names]
 
 
 def _reversed(value: Expression, type_: pa.DataType) -> list[Expression]:
@@ -226,7 +228,7 @@ def _reversed(value: Expression, type_: pa.DataType) -> list[Expression]:
 
 
 #: How the partials of each aggregate are computed: the classes that :data:`slicewise.plan.routes.IN_THE_JVM` names.
-PARTIALS: dict[type[Aggregate], Callable[[Monoid, Source, Shelf], Reader]] = {
+PARTIALS: dict[type[Aggregate], Callable[[Monoid, Source, SliceColumns], Reader]] = {
     Count: _counts,
     Sum: totals,
     Avg: totals,

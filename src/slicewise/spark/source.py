@@ -121,7 +121,7 @@ class Source:
         values = [column(name).alias(value_name(i)) for i, name in enumerate(self.columns)]
         return self.frame.select(self.event_time.alias(TIME), *keys, *values, *extra)
 
-    def inside(self, name: str) -> Column:
+    def internal(self, name: str) -> Column:
         """A column that the workload reads, in the projected input."""
         return F.col(value_name(self.columns.index(name)))
 

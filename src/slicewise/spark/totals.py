@@ -19,7 +19,7 @@ from slicewise.aggregates import exact
 from slicewise.aggregates.arithmetic import overflow_text
 from slicewise.aggregates.base import Aggregate, Monoid, Parts
 from slicewise.errors import OverflowInWindowError
-from slicewise.spark.shelf import Columns, Reader, Shelf, count_of, values_of
+from slicewise.spark.slice_columns import Columns, Reader, SliceColumns, count_of, values_of
 from slicewise.spark.source import Source
 from slicewise.spark.types import spark_type
 
@@ -32,24 +32,24 @@ SPARE_DIGITS, LOW_DIGITS = 28, 20
 # Per slice
 
 
-def totals(monoid: Monoid, source: Source, shelf: Shelf) -> Reader:
-    """Put the total and the count of a column on the shelf; the reader gives the parts of a sum or an average."""
+def totals(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
+    """Add the total and the count of a column to the slice columns; the reader makes the parts of the aggregate."""
     name, type_ = monoid.aggregate.columns[0], monoid.types[0]
-    value, n = source.inside(name), count_of(name, source, shelf)
+    value, n = source.internal(name), count_of(name, source, slice_columns)
     if pa.types.is_floating(type_):
-        return partial(_read_floats, shelf.column(("sum", name), F.sum(value)), n)
+        return partial(_read_floats, slice_columns.column(("sum", name), F.sum(value)), n)
     if pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS:
         cut = F.lit(Decimal(f"{Decimal(1).scaleb(LOW_DIGITS - type_.scale):f}"))
         upper = F.call_function("div", value, cut).cast(f"decimal({38 - LOW_DIGITS}, 0)")
-        high = shelf.column(("high", name), F.try_sum(upper))
-        low = shelf.column(("low", name), F.try_sum(value % cut))
+        high = slice_columns.column(("high", name), F.try_sum(upper))
+        low = slice_columns.column(("low", name), F.try_sum(value % cut))
         return partial(_read_digits, name, high, low, n)
     if pa.types.is_int64(type_) or pa.types.is_duration(type_):
         upper, lower = _halves(_microseconds(value) if pa.types.is_duration(type_) else value)
-        high = shelf.column(("high", name), F.try_sum(upper))
-        low = shelf.column(("low", name), F.try_sum(lower))
+        high = slice_columns.column(("high", name), F.try_sum(upper))
+        low = slice_columns.column(("low", name), F.try_sum(lower))
         return partial(_read_halves, name, high, low, n)
-    return partial(_read_total, name, shelf.column(("sum", name), F.try_sum(value)), n)
+    return partial(_read_total, name, slice_columns.column(("sum", name), F.try_sum(value)), n)
 
 
 def _halves(value: Expression) -> tuple[Expression, Expression]:
@@ -103,7 +103,7 @@ def _limit_message(name: str, rows: str) -> tuple[str, str, str]:
 def whole_sum(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
     """The sum over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
     (name,) = aggregate.columns
-    value, type_ = source.inside(name), source.types[name]
+    value, type_ = source.internal(name), source.types[name]
     if pa.types.is_floating(type_):
         return F.sum(value)
     if pa.types.is_int64(type_):
@@ -125,7 +125,7 @@ def whole_sum(aggregate: Aggregate, source: Source, label: Expression) -> Expres
 def whole_avg(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
     """The average over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
     (name,) = aggregate.columns
-    value, type_ = source.inside(name), source.types[name]
+    value, type_ = source.internal(name), source.types[name]
     if pa.types.is_floating(type_):
         return F.avg(value)
     if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):

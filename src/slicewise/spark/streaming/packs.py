@@ -28,11 +28,12 @@ from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slicer import cut_stream
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.user_code import show_rows
-from slicewise.spark.composing import number_keys, tables_of
+from slicewise.spark.arrow_io import from_ipc, tables_of, to_ipc
+from slicewise.spark.key_numbers import number_keys
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.types import arrow_type
 
-__all__ = ["NOW", "PACK", "REASON", "ROW", "SHARD", "Packer", "from_ipc", "read_rows", "read_slices"]
+__all__ = ["NOW", "PACK", "REASON", "ROW", "SHARD", "Packer", "read_rows", "read_slices"]
 
 #: The columns of rows on their way to a pack: the shard of the row's key, the row as it came, and the micro-batch's own
 #: time in microseconds, where rows may be too far ahead of it.
@@ -222,19 +223,6 @@ def read_slices(data: dict[str, Any]) -> tuple[list[pa.Array], int, Slices]:
 def read_rows(content: bytes, trust: Collection[type]) -> dict[str, Any]:
     """The content of a pack."""
     return plain.load(content, trust)
-
-
-def to_ipc(table: pa.Table) -> bytes:
-    """A table as bytes."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def from_ipc(data: bytes) -> pa.Table:
-    """A table from its bytes."""
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
 
 
 def _joined_ipc(tables: list[pa.Table]) -> bytes:

@@ -22,14 +22,15 @@ from slicewise.errors import OverflowInWindowError, StateError, UserCodeInWindow
 from slicewise.results import Results
 from slicewise.slicing import OperatorState, Shard, State, watermark_limit
 from slicewise.slicing.input import EVENT_TIME
+from slicewise.spark.arrow_io import from_ipc
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
 from slicewise.spark.streaming.chunks import join, split
 from slicewise.spark.streaming.decoded import DECODED
 from slicewise.spark.streaming.heartbeat import NOW, switched_message
-from slicewise.spark.streaming.packs import ROW, from_ipc, read_rows, read_slices
-from slicewise.spark.streaming.reports import reports
+from slicewise.spark.streaming.packs import ROW, read_rows, read_slices
 from slicewise.spark.streaming.returned import WHOLE, ReturnedRows, bad_metrics
+from slicewise.spark.streaming.shard_reports import reports
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 

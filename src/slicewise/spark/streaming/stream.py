@@ -19,8 +19,8 @@ from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.heartbeat import with_heartbeat
 from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
-from slicewise.spark.streaming.reports import SHARD_METRICS, report_type, results_in
-from slicewise.spark.streaming.shards import shard_ids, shard_number
+from slicewise.spark.streaming.shard_ids import shard_ids, shard_number
+from slicewise.spark.streaming.shard_reports import SHARD_METRICS, report_type, results_in
 from slicewise.spark.types import arrow_type
 
 __all__ = ["run_stream"]
@@ -61,7 +61,7 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     if pa.types.is_timestamp(source.time_type):
         watermark = F.timestamp_micros(micros(watermark, plan.schema.unit))
     reports = reports.observe(name, *metrics, watermark.alias("watermark"))
-    return job.output.shown(results_in(reports, job.output))
+    return job.output.to_user(results_in(reports, job.output))
 
 
 def _can_slice(plan: Plan) -> bool:

@@ -1,4 +1,4 @@
-"""The shelf: what the JVM computes per slice, each expression once, and how Arrow brings it back as columns."""
+"""Slice columns: what the JVM computes per slice, each expression once, and how Arrow brings it back."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from slicewise.columns import Column
 from slicewise.spark.source import Source
 from slicewise.spark.types import read
 
-__all__ = ["Columns", "Label", "Reader", "Shelf", "count_of", "values_of"]
+__all__ = ["Columns", "Label", "Reader", "SliceColumns", "count_of", "values_of"]
 
-#: The columns of some slices, by the names that the shelf gave them.
+#: The columns of some slices, by the names that :class:`SliceColumns` gave them.
 Columns = Mapping[str, pa.Array]
 Reader = Callable[[Columns], Parts]
 #: What a column holds. Words and not one text: a user's column may be called anything, "count x" for one.
@@ -24,8 +24,8 @@ Label = tuple[str, ...]
 
 
 @dataclass
-class Shelf:
-    """The columns that the JVM computes per slice: each expression once, however many aggregates ask for it."""
+class SliceColumns:
+    """The columns that the JVM computes per slice: each expression once, however many aggregates need it."""
 
     expressions: dict[str, Expression] = field(default_factory=dict)
     #: Computed from the others, and those of the others that are needed for nothing else.
@@ -52,13 +52,13 @@ class Shelf:
         return [n for n in (*self.expressions, *self.after) if n not in self.hidden]
 
 
-def count_of(name: str | None, source: Source, shelf: Shelf) -> str:
+def count_of(name: str | None, source: Source, slice_columns: SliceColumns) -> str:
     """How many values of a column are not null; of one that never is, how many rows."""
     if name is None or name not in source.nullable:
-        return shelf.column(("rows",), F.count(F.lit(1)))
-    return shelf.column(("count", name), F.count(source.inside(name)))
+        return slice_columns.column(("rows",), F.count(F.lit(1)))
+    return slice_columns.column(("count", name), F.count(source.internal(name)))
 
 
 def values_of(columns: Columns, name: str, type_: pa.DataType | None = None) -> Column:
-    """A column of the slices, of the type that the plan says."""
+    """A column of the slices, with the type that it has in the plan."""
     return Column.of(columns[name]) if type_ is None else read(columns[name], type_)

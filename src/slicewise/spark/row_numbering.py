@@ -1,4 +1,4 @@
-"""Measures: rows of a key put in order, numbered and measured inside the JVM, so that slices are cells of all measures.
+"""Row numbering: rows of a key sorted, numbered and measured inside the JVM, so that slices are cells of all axes.
 
 One sort by key and event time gives every row its position, the markers passed so far and the check that units only
 advance. The cell of a row in each measure is then a column like its cell in time, and rows that share all cells are one
@@ -26,9 +26,9 @@ from slicewise.plan.plan import Plan
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.spark.cells import cell_of
-from slicewise.spark.ordering import in_order
 from slicewise.spark.partials import partials_of
-from slicewise.spark.shelf import Reader, Shelf
+from slicewise.spark.row_order import in_order
+from slicewise.spark.slice_columns import Reader, SliceColumns
 from slicewise.spark.source import TIME, Source, value_name
 from slicewise.times import LARGEST_TIME
 from slicewise.windows import Sliding
@@ -52,17 +52,17 @@ class Measured:
 class NumberedSource(Source):
     """A source whose rows know their position, which is all that puts rows of equal time in order."""
 
-    def inside(self, name: str) -> Column:
-        return F.col(POSITION) if name == POSITION else super().inside(name)
+    def internal(self, name: str) -> Column:
+        return F.col(POSITION) if name == POSITION else super().internal(name)
 
 
 def measure_rows(
-    source: Source, rows: DataFrame, plan: Plan, measures: Sequence[Axis], shelf: Shelf
+    source: Source, rows: DataFrame, plan: Plan, measures: Sequence[Axis], slice_columns: SliceColumns
 ) -> tuple[NumberedSource, DataFrame, list[str], Measured]:
     """Number and measure the rows of each key.
 
-    Returns the source to compute partials with, the rows with their cells, the names of these, and what the shelf now
-    has of each slice.
+    Returns the source to compute partials with, the rows with their cells, the names of these, and the columns
+    that place each slice on the axes.
     """
     over = Over.partitionBy(*source.key_names).orderBy(*in_order(source))
     so_far = over.rowsBetween(Over.unboundedPreceding, Over.currentRow)
@@ -76,26 +76,26 @@ def measure_rows(
     cells |= {f"{name}s": F.sum(name).over(so_far) for name in turned}
     rows = rows.withColumns(cells)
     measured = Measured(
-        shelf.column(("position",), F.min(POSITION)),
-        shelf.column(("rows",), F.count(F.lit(1))),
+        slice_columns.column(("position",), F.min(POSITION)),
+        slice_columns.column(("rows",), F.count(F.lit(1))),
         tuple(measures),
-        tuple(shelf.column(("measure", str(i)), F.min(_value(m, f"m{i}"))) for i, m in enumerate(measures)),
+        tuple(slice_columns.column(("measure", str(i)), F.min(_value(m, f"m{i}"))) for i, m in enumerate(measures)),
     )
     fields = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
     fields |= {"ties": (POSITION,), "types": {**source.types, POSITION: pa.int64()}}
     return NumberedSource(**fields), rows, list(cells), measured
 
 
-def partials_by_position(monoid: Monoid, source: NumberedSource, shelf: Shelf) -> Reader:
+def partials_by_position(monoid: Monoid, source: NumberedSource, slice_columns: SliceColumns) -> Reader:
     """As :func:`partials_of`; but where `order` columns decide, the first and the last of numbered rows are found
     without comparing whole rows."""
     kind = type(monoid.aggregate)
     if kind not in (First, Last) or not source.workload.order:
-        return partials_of(monoid, source, shelf)
+        return partials_of(monoid, source, slice_columns)
     (name,) = monoid.aggregate.columns
     label, pick, end = ("first", F.min_by, F.min) if kind is First else ("last", F.max_by, F.max)
-    value = shelf.column((label, name), pick(source.inside(name), F.col(POSITION)))
-    return partial(_read_pick, shelf.column((label,), end(TIME)), value)
+    value = slice_columns.column((label, name), pick(source.internal(name), F.col(POSITION)))
+    return partial(_read_pick, slice_columns.column((label,), end(TIME)), value)
 
 
 def _read_pick(time: str, value: str, columns: Mapping[str, pa.Array]) -> Parts:
@@ -117,7 +117,7 @@ def _reading(measure: Axis, source: Source) -> Column:
         names = {c: value_name(source.columns.index(c)) for c in measure.window.reads}
         return F.expr(condition_sql(measure.window.markers, source.types, names.__getitem__)).cast("long")
     assert isinstance(measure, Units)
-    units = source.inside(measure.column)
+    units = source.internal(measure.column)
     if not measure.scale.exact:
         return units.cast("double")
     scale = measure.scale.digits
@@ -204,6 +204,6 @@ def _turned(source: Source, measures: Sequence[Axis], plan: Plan, over: WindowSp
     units = dict.fromkeys(m.column for m in measures if isinstance(m, Units) and m.column in source.nullable)
     if not units or not source.workload.order or all(m.aggregate.commutative for m in plan.monoids):
         return {}
-    lacks = [source.inside(name).isNull() for name in units]
+    lacks = [source.internal(name).isNull() for name in units]
     turned = reduce(Column.__or__, [F.lag(lack).over(over) != lack for lack in lacks])
     return {"turn": F.when(turned & (F.lag(TIME).over(over) == F.col(TIME)), 1).otherwise(0)}

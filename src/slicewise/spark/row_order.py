@@ -1,8 +1,8 @@
-"""Ordering: what puts rows of equal event time in order inside the JVM, as the engine does it in Python.
+"""Row order: what puts rows of equal event time in order inside the JVM, as the engine does it in Python.
 
 A DataFrame does not keep the order in which rows arrived, so their values decide. What decides is the same on every
-route, in a batch and on a stream: :func:`slicewise.plan.plan.tie_columns` says which columns, and
-:mod:`slicewise.aggregates.ordering` how values compare.
+route, in a batch and on a stream: :func:`slicewise.plan.plan.tie_columns` gives the columns, and
+:mod:`slicewise.aggregates.ordering` compares values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def tie_breakers(source: Source) -> list[Column]:
 
 
 def _comparable(source: Source, name: str) -> Column:
-    return comparable(source.inside(name), source.types[name])
+    return comparable(source.internal(name), source.types[name])
 
 
 def comparable(value: Column, type_: pa.DataType) -> Column:

@@ -1,4 +1,4 @@
-"""Rows: the engine on the rows themselves, for what the JVM cannot slice.
+"""The route of rows: the engine takes the rows themselves, for queries that the JVM cannot slice.
 
 A partition holds all rows of its keys, sorted by key, event time and, where that is equal, by their values. Rows of
 whole keys are taken together, many keys in one call; a key with more rows than that is taken piece by piece, the
@@ -14,20 +14,24 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from slicewise.errors import OverflowInWindowError, UserCodeError, UserCodeInWindowError
-from slicewise.plan.plan import SORTED
+from slicewise.plan.plan import SORTED, plan_for
 from slicewise.results import Results, RowLabel, WindowLabel
 from slicewise.slicing.input import EVENT_TIME
 from slicewise.slicing.operator import Operator
 from slicewise.slicing.rows.gaps import GapError
-from slicewise.spark.composing import normal_form, number_keys, sent, tables_of
+from slicewise.spark.arrow_io import result_batches, tables_of
+from slicewise.spark.key_numbers import normal_form, number_keys
 from slicewise.spark.output import Output
-from slicewise.spark.source import TIME, key_name, value_name
+from slicewise.spark.row_order import in_order
+from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.types import read
 from slicewise.workload import Workload
 
-__all__ = ["RowRunner"]
+__all__ = ["RowRunner", "run_rows"]
 
 _Label = TypeVar("_Label", WindowLabel, RowLabel)
 
@@ -35,6 +39,20 @@ _Label = TypeVar("_Label", WindowLabel, RowLabel)
 CHUNK = 200_000
 #: The operator's one key column: the number of the user's key.
 KEY = "\0key"
+
+
+def run_rows(source: Source) -> DataFrame:
+    """The results of queries that need the rows themselves: all rows of a key, sorted, in one partition."""
+    workload = dataclasses.replace(source.workload, watermark=0, lateness=0, keys=(KEY,))
+    plan = plan_for(source.workload, source.types, time_type=source.time_type)
+    output = Output(plan.schema, spans=bool(plan.context))
+    rows = source.projected().where(F.col(TIME).isNotNull())
+    rows = rows.repartition(*source.key_names) if source.key_names else rows.repartition(1)
+    rows = rows.sortWithinPartitions(*source.key_names, *in_order(source))
+    rows = rows.select(TIME, *source.key_names, *(source.internal(name) for name in workload.columns))
+    types = {**{c: source.types[c] for c in workload.columns}, KEY: pa.int64()}
+    runner = RowRunner(workload, types, output)
+    return output.to_user(rows.mapInArrow(runner.__call__, output.spark_schema()))
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,7 @@ class _Partition:
     def finish(self) -> Iterator[pa.RecordBatch]:
         """No more rows come for these keys."""
         if self.operator is not None:
-            yield from self._sent(self.operator.close())
+            yield from self._batches(self.operator.close())
             self.operator = None
 
     def label(self, internal: _Label) -> _Label:
@@ -135,11 +153,11 @@ class _Partition:
         rows: dict[str, Any] = {EVENT_TIME: times, KEY: numbers}
         columns = {name: table.column(value_name(i)).combine_chunks() for i, name in enumerate(self.columns)}
         rows |= {name: read(array, self.runner.types[name]) for name, array in columns.items()}
-        yield from self._sent(self.operator.process_batch(rows))
+        yield from self._batches(self.operator.process_batch(rows))
         if advance:
             # Rows of one key come in order: none that comes now is older than the last.
-            yield from self._sent(self.operator.advance(int(times[-1])))
+            yield from self._batches(self.operator.advance(int(times[-1])))
 
-    def _sent(self, results: Results) -> Iterator[pa.RecordBatch]:
+    def _batches(self, results: Results) -> Iterator[pa.RecordBatch]:
         for block in results.blocks:
-            yield from sent(block, self.keys, self.runner.output)
+            yield from result_batches(block, self.keys, self.runner.output)

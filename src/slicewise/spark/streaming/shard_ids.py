@@ -1,4 +1,4 @@
-"""Shards: which keys live together, and where. Each shard lands on a partition of its own."""
+"""Shard ids: which keys share a shard, and which id Spark sends to which partition, so that each has one shard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports: what a shard sends per micro-batch, in few and wide rows: its results, and how it is.
+"""Shard reports: what a shard sends per micro-batch, in few and wide rows: its results and its metrics.
 
 Spark converts what stateful Python code returns row by row. A report therefore holds each column of results as one
 array, which is copied as a whole, and the JVM makes rows of them: another stage of Python would cost more than all the
@@ -21,7 +21,7 @@ from slicewise.spark.output import Output
 
 __all__ = ["SHARD_METRICS", "report_type", "reports", "results_in"]
 
-#: How a shard is: what came in this micro-batch, and what it keeps. Once per shard and micro-batch.
+#: The metrics of a shard: what arrived in this micro-batch, and what it keeps. Once per shard and micro-batch.
 SHARD_METRICS = T.StructType(
     [
         T.StructField(name, T.LongType())
@@ -36,7 +36,7 @@ MOST = 200_000
 
 def report_type(output: Output) -> T.StructType:
     """A report on results of this kind."""
-    results = [T.StructField(f.name, T.ArrayType(f.dataType)) for f in output.spark()]
+    results = [T.StructField(f.name, T.ArrayType(f.dataType)) for f in output.spark_schema()]
     return T.StructType([T.StructField("metrics", SHARD_METRICS), T.StructField("results", T.StructType(results))])
 
 
@@ -68,9 +68,9 @@ def _bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def results_in(received: DataFrame, output: Output) -> DataFrame:
     """The results as rows, in the columns that Python sends."""
-    columns = [F.col(f"results.{name}") for name in output.arrow().names]
+    columns = [F.col(f"results.{name}") for name in output.arrow_schema().names]
     rows = received.select(F.inline(F.arrays_zip(*columns)))
-    return rows.toDF(*output.arrow().names)
+    return rows.toDF(*output.arrow_schema().names)
 
 
 def _listed(array: pa.Array) -> Any:

@@ -1,4 +1,4 @@
-"""Frames: what people do next with a DataFrame of results."""
+"""Result frames: what users do next with a DataFrame of results."""
 
 from __future__ import annotations
 

@@ -1,0 +1,119 @@
+"""The route of slices: the JVM slices rows and computes partials, NumPy composes windows of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from slicewise.plan.axes import axes_of
+from slicewise.plan.plan import ARRIVAL, VALUES, plan_for
+from slicewise.plan.routes import ROWS, is_one_tumbling
+from slicewise.results import ResultSchema
+from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.spark.cells import cell_of
+from slicewise.spark.composing import Composer
+from slicewise.spark.output import Output, instant
+from slicewise.spark.partials import partials_of, whole_window
+from slicewise.spark.row_numbering import measure_rows, partials_by_position
+from slicewise.spark.slice_columns import SliceColumns
+from slicewise.spark.source import TIME, Source
+from slicewise.windows import Sliding
+
+__all__ = ["run_slices"]
+
+CELL = "cell"
+
+
+def run_slices(source: Source, shuffle: str) -> DataFrame:
+    """The results of queries that the JVM can slice; ``shuffle`` is what is brought together by key."""
+    workload = dataclasses.replace(source.workload, watermark=0, lateness=0, order=())
+    # With order columns the JVM sorts rows of equal time, and slices arrive in the order of their rows.
+    ties = ARRIVAL if source.workload.order else VALUES
+    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=ties)
+    plan = make_plan()
+    rows = source.projected().where(F.col(TIME).isNotNull())
+    edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
+    cells: list[str] = []
+    if plan.windows or plan.gaps:
+        rows, cells = rows.withColumn(CELL, cell_of(F.col(TIME), edges)), [CELL]
+    if is_one_tumbling(workload):
+        label = _label(source, plan.schema)
+        functions = [whole_window(a, source, label) for a in workload.queries[0].aggregates.values()]
+        if all(f is not None for f in functions):
+            return _one_tumbling(source, rows, functions, plan.schema)  # type: ignore[arg-type]
+    slice_columns, measured, partials = SliceColumns(), None, partial(partials_of, source=source)
+    measures = axes_of(plan.context, source.types)
+    if measures:
+        numbered, rows, axis_cells, measured = measure_rows(source, rows, plan, measures, slice_columns)
+        cells, partials = cells + axis_cells, partial(partials_by_position, source=numbered)
+    first = last = CELL
+    if measures or plan.gaps or len(edges.points):
+        first, last = (slice_columns.column((n,), f(TIME)) for n, f in (("first", F.min), ("last", F.max)))
+    readers = tuple(partials(monoid, slice_columns=slice_columns) for monoid in plan.monoids)
+    # Measured rows were brought together by key to be sorted, and their slices stay where they are.
+    together = measured is not None
+    if shuffle == ROWS and source.key_names and not together:
+        rows, together = rows.repartition(*source.key_names), True
+    sliced = _sliced(rows, source.key_names, cells, slice_columns)
+    if not together or _spreads_groups(source):
+        sliced = sliced.repartition(*source.key_names) if source.key_names else sliced.repartition(1)
+    output = Output(plan.schema, spans=any(m.by_position for m in measures))
+    composer = Composer(make_plan, output, readers, first, last, measured)
+    return output.to_user(sliced.mapInArrow(composer.__call__, output.spark_schema()))
+
+
+def _spreads_groups(source: Source) -> bool:
+    """Whether the session makes every aggregation shuffle unless rows are partitioned by all of its columns."""
+    required = source.frame.sparkSession.conf.get("spark.sql.requireAllClusterKeysForDistribution", "false")
+    return str(required).lower() == "true"
+
+
+def _sliced(rows: DataFrame, keys: list[str], cells: list[str], slice_columns: SliceColumns) -> DataFrame:
+    """One row per key and slice, with the columns that the composer reads."""
+    sliced = rows.groupBy(*keys, *cells).agg(*(e.alias(n) for n, e in slice_columns.expressions.items()))
+    if slice_columns.after:
+        sliced = sliced.select(*sliced.columns, *(e.alias(n) for n, e in slice_columns.after.items()))
+    return sliced.select(*keys, *[c for c in cells if c == CELL], *slice_columns.sent)
+
+
+def _one_tumbling(source: Source, rows: DataFrame, functions: list[Expression], schema: ResultSchema) -> DataFrame:
+    """Each window is one slice, which Spark's own functions compute; there is nothing to compose."""
+    query = source.workload.queries[0]
+    assert isinstance(query.window, Sliding)
+    values = {name: f"v{i}" for i, name in enumerate(query.aggregates)}
+    windows = rows.groupBy(*source.key_names, CELL).agg(
+        *(f.alias(name) for f, name in zip(functions, values.values(), strict=True))
+    )
+    end = F.col(CELL) + F.lit(int(query.window.length.size))
+    bounds = [instant(F.col(CELL), schema).alias("start"), instant(end, schema).alias("end")]
+    windows = windows.select(*source.key_names, F.lit(0).alias("query"), *bounds, *values.values())
+    return Output(schema, spans=False).to_user(windows)
+
+
+def _label(source: Source, schema: ResultSchema) -> Expression:
+    """Query, key and window of a group of rows, as :class:`slicewise.results.WindowLabel` names them."""
+    (query,) = source.workload.queries
+    assert isinstance(query.window, Sliding)
+    key_texts = []
+    for name, key_column in zip(schema.key_names, source.key_names, strict=True):
+        quote = F.lit("'" if pa.types.is_string(source.types[name]) else "")
+        value = F.coalesce(F.concat(quote, F.col(key_column).cast("string"), quote), F.lit("None"))
+        key_texts.append(F.concat(F.lit(f"{name}="), value))
+    key = [F.lit(", key "), F.concat_ws(", ", *key_texts)] if key_texts else []
+    # Formatted without the session's time zone.
+    utc = dataclasses.replace(schema, time_type=pa.timestamp("us")) if _has_zone(schema) else schema
+    zone = F.lit("+00:00" if _has_zone(schema) else "")
+    first, last = F.col(CELL), F.col(CELL) + F.lit(int(query.window.length.size))
+    bounds = [F.concat(instant(at, utc).cast("string"), zone) for at in (first, last)]
+    window = [F.lit(", window ["), bounds[0], F.lit(", "), bounds[1], F.lit(")")]
+    return F.concat(F.lit(f"query {query.name!r}"), *key, *window)
+
+
+def _has_zone(schema: ResultSchema) -> bool:
+    return pa.types.is_timestamp(schema.time_type) and schema.time_type.tz is not None
