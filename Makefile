@@ -28,6 +28,8 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	@# What tests share is checked as strictly; tests themselves are not annotated.
+	$(BIN)/mypy $$(find tests -name '*.py' -not -name 'test_*' -not -name '__init__.py')
 
 check: lint ## Format, lint, types and the quick tests, without a JVM: under a minute
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow"

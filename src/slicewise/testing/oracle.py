@@ -36,7 +36,7 @@ from slicewise.testing.oracle_rows import (
 )
 from slicewise.testing.refusals import after_gaps, is_ahead, refused
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
-from slicewise.testing.time_windows import KINDS, Window, sessions_of, windows_of
+from slicewise.testing.time_windows import KINDS, Window, is_endless, sessions_of, windows_of
 
 __all__ = ["Oracle", "fold"]
 
@@ -376,7 +376,7 @@ class Oracle:
                 counted |= self._judge_sessions(i, query, epoch, before)
                 continue
             for row in epoch:
-                if query.window.kind == "landmark" and windows_of(query.window, row.time):
+                if is_endless(query.window) and windows_of(query.window, row.time):
                     counted.add(row)  # a tick without end is still to come, whatever the watermark
                 for window in windows_of(query.window, row.time):
                     if not self._is_closed(query, window, before):

@@ -7,7 +7,7 @@ from typing import Any
 
 from slicewise.testing.oracle_rows import Row
 
-__all__ = ["KINDS", "Window", "sessions_of", "windows_of"]
+__all__ = ["KINDS", "Window", "is_endless", "sessions_of", "windows_of"]
 
 #: The kinds that are defined here.
 KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between")
@@ -35,6 +35,11 @@ def _sliding(window: Any, time: int) -> Iterator[Window]:
     while time < start + window.length.size:
         yield start, start + window.length.size
         start -= window.every.size
+
+
+def is_endless(window: Any) -> bool:
+    """Whether windows that hold an instant are reported at every tick for ever."""
+    return bool(window.kind == "landmark")
 
 
 def sessions_of(rows: list[Row], gap: int) -> list[tuple[Window, list[Row]]]:
