@@ -8,10 +8,11 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from slicewise.plan.decisions import Decision
 from slicewise.plan.grids import Progression
-from slicewise.slicing.time.edges import Edges
+from slicewise.slicing import Edges
 from slicewise.times import INFINITY
 
 __all__ = ["cell_of", "choose_cells"]
@@ -25,7 +26,7 @@ FINEST = 4
 def choose_cells(edges: Edges) -> Decision:
     """How a row finds its slice: ``"panes"``, ``"edges"`` or ``"lookup"``."""
     progressions, points = edges.cut.progressions, len(edges.points)
-    if not points and (len(progressions) == 1 or _common(progressions) is not None):
+    if _one_grid(edges) is not None:
         return Decision("panes", "all edges lie on one grid: a remainder per row")
     if len(progressions) + points <= MOST_GRIDS:
         grids = f"{len(progressions)} grids" + (f" and {points} fixed points" if points else "")
@@ -36,11 +37,11 @@ def choose_cells(edges: Edges) -> Decision:
 def cell_of(time: Column, edges: Edges) -> Column:
     """The start of the slice that a row at ``time`` belongs to; null where ``time`` is."""
     progressions, points = edges.cut.progressions, edges.points.tolist()
-    choice = choose_cells(edges).choice
-    if choice == "lookup":
+    grid = _one_grid(edges)
+    if grid is not None:
+        return _floor(time, grid)
+    if choose_cells(edges).choice == "lookup":
         return _looked_up(time, edges)
-    if choice == "panes":
-        return _floor(time, progressions[0] if len(progressions) == 1 else _common(progressions))  # type: ignore
     floors = [_floor(time, p) for p in progressions]
     floors += [F.when(time >= p, F.lit(p)).otherwise(F.lit(-INFINITY)) for p in points]
     cell = floors[0] if len(floors) == 1 else F.greatest(*floors)
@@ -50,6 +51,14 @@ def cell_of(time: Column, edges: Edges) -> Column:
 def _floor(time: Column, p: Progression) -> Column:
     shifted = time - F.lit(p.phase) if p.phase else time
     return time - F.pmod(shifted, F.lit(p.step))
+
+
+def _one_grid(edges: Edges) -> Progression | None:
+    """The grid that all edges lie on, if there is one."""
+    progressions = edges.cut.progressions
+    if len(edges.points) or not progressions:
+        return None
+    return progressions[0] if len(progressions) == 1 else _common(progressions)
 
 
 def _common(progressions: list[Progression]) -> Progression | None:
@@ -67,4 +76,4 @@ def _looked_up(time: Column, edges: Edges) -> Column:
         filled = times.fill_null(0).to_numpy(zero_copy_only=False)
         return pa.array(cut.floor(filled), mask=times.is_null().to_numpy(zero_copy_only=False))
 
-    return F.arrow_udf(floor, "long")(time)  # type: ignore[call-overload]
+    return arrow_udf(floor, "long", ArrowUDFType.SCALAR)(time)

@@ -16,8 +16,7 @@ import pyarrow as pa
 from slicewise.columns import Column
 from slicewise.kernels import order_by, segment_starts
 from slicewise.plan.plan import Plan
-from slicewise.slicing.compose import Composition
-from slicewise.slicing.time.slices import Slices
+from slicewise.slicing import Composition, Slices
 from slicewise.spark.arrow_io import result_batches
 from slicewise.spark.key_numbers import KeyNumbers, number_keys
 from slicewise.spark.output import Output

@@ -59,7 +59,8 @@ def _codes(key: pa.Array) -> np.ndarray:
         values = key.fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
         values[np.isnan(values)] = np.nan
         key = pa.array(values.view(f"i{values.itemsize}"), mask=key.is_null().to_numpy(zero_copy_only=False))
-    return key.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: np.ndarray = key.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
+    return codes.astype(np.int64)
 
 
 def _codes_of_lists(key: pa.Array) -> np.ndarray:

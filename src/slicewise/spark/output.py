@@ -45,7 +45,8 @@ def describe(schema: ResultSchema) -> dict[str, dict[str, list[str]]]:
 
 def columns_of_queries(results: DataFrame) -> dict[str, list[str]]:
     """The result columns of each query; empty where the metadata was lost."""
-    return results.schema["query"].metadata.get(METADATA, {})
+    columns: dict[str, list[str]] = results.schema["query"].metadata.get(METADATA, {})
+    return columns
 
 
 def check_known_types(schema: ResultSchema) -> None:

@@ -23,8 +23,7 @@ from slicewise.columns import Column as Values
 from slicewise.plan.axes import LONG_DIGITS, Axis, Marks, Positions, Units
 from slicewise.plan.condition_sql import condition_sql
 from slicewise.plan.plan import Plan
-from slicewise.slicing.time.edges import Edges
-from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.slicing import Edges, PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.partials import partials_of
 from slicewise.spark.row_order import in_order

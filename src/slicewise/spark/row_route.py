@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from slicewise.errors import OverflowInWindowError, UserCodeError, UserCodeInWindowError
 from slicewise.plan.plan import SORTED, plan_for
 from slicewise.results import Results, RowLabel, WindowLabel
+from slicewise.slicing import Operator
 from slicewise.slicing.input import EVENT_TIME
-from slicewise.slicing.operator import Operator
 from slicewise.slicing.rows.gaps import GapError
 from slicewise.spark.arrow_io import result_batches, tables_of
 from slicewise.spark.key_numbers import normal_form, number_keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from slicewise.bad_rows import NO_TIME
@@ -63,7 +63,7 @@ def _run_batch(source: Source, options: RunOptions) -> DataFrame:
     return results if options.late is None else results.unionByName(_without_time(source), allowMissingColumns=True)
 
 
-def _has_time_or_fails(source: Source) -> F.Column:
+def _has_time_or_fails(source: Source) -> Column:
     row = F.to_json(F.struct(*(column(name) for name in source.frame.columns)))
     message = F.concat(F.lit("a row has no event time that a window could hold, and bad='fail': "), row)
     return F.when(source.event_time.isNotNull(), F.lit(True)).otherwise(F.raise_error(message).cast("boolean"))

@@ -14,8 +14,7 @@ from slicewise.plan.axes import axes_of
 from slicewise.plan.plan import ARRIVAL, VALUES, plan_for
 from slicewise.plan.routes import ROWS, is_one_tumbling
 from slicewise.results import ResultSchema
-from slicewise.slicing.time.edges import Edges
-from slicewise.slicing.time.periodic import PeriodicWindows
+from slicewise.slicing import Edges, PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.composing import Composer
 from slicewise.spark.output import Output, instant

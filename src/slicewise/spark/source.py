@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import RESERVED
-from slicewise.slicing.input import bounds_type
+from slicewise.slicing import bounds_type
 from slicewise.spark.types import arrow_type, holds_map
 from slicewise.times import largest_time
 from slicewise.workload import Workload

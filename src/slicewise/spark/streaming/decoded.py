@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from slicewise.slicing.shard import Shard
+from slicewise.slicing import Shard
 
 __all__ = ["DECODED", "DecodedShards"]
 

@@ -23,10 +23,7 @@ from slicewise.bad_rows import AHEAD, NO_TIME, USER_CODE
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.plan.plan import Plan
-from slicewise.slicing.time.edges import Edges
-from slicewise.slicing.time.periodic import PeriodicWindows
-from slicewise.slicing.time.slicer import cut_stream
-from slicewise.slicing.time.slices import Slices
+from slicewise.slicing import Edges, PeriodicWindows, Slices, cut_stream
 from slicewise.slicing.user_code import show_rows
 from slicewise.spark.arrow_io import from_ipc, tables_of, to_ipc
 from slicewise.spark.key_numbers import number_keys
@@ -222,7 +219,8 @@ def read_slices(data: dict[str, Any]) -> tuple[list[pa.Array], int, Slices]:
 
 def read_rows(content: bytes, trust: Collection[type]) -> dict[str, Any]:
     """The content of a pack."""
-    return plain.load(content, trust)
+    loaded: dict[str, Any] = plain.load(content, trust)
+    return loaded
 
 
 def _joined_ipc(tables: list[pa.Table]) -> bytes:

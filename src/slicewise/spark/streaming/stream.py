@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, Plan, plan_for
+from slicewise.slicing import describe, fingerprint
 from slicewise.slicing.ahead import ahead_length
-from slicewise.slicing.snapshots import describe, fingerprint
 from slicewise.spark.output import Output, check_known_types, micros
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.heartbeat import with_heartbeat
@@ -69,17 +69,17 @@ def _can_slice(plan: Plan) -> bool:
     return not plan.context and not plan.recomputed
 
 
-def _shard(source: Source, partitions: int) -> F.Column:
+def _shard(source: Source, partitions: int) -> Column:
     fields = {field.name: field.dataType for field in source.frame.schema.fields}
     keys = [(column(name), fields[name]) for name in source.workload.keys]
     return shard_number(keys, partitions).alias(SHARD)
 
 
-def _row(source: Source) -> F.Column:
+def _row(source: Source) -> Column:
     return F.struct(*(column(name) for name in source.frame.columns)).alias(ROW)
 
 
-def _now() -> F.Column:
+def _now() -> Column:
     """The time of the micro-batch, the same for all of its rows; it stands in the offset log, and so is kept."""
     return F.unix_micros(F.current_timestamp()).alias(NOW)
 
