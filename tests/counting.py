@@ -18,7 +18,7 @@ class Counting(Aggregate):
 
     def __init__(self, inner: Aggregate, calls: Counter[str] | None = None) -> None:
         super().__init__(*inner.columns)
-        self.name = inner.name  # type: ignore[misc]
+        self.name = inner.name
         self.inner = inner
         self.identity, self.skips_nulls = inner.identity, inner.skips_nulls
         self.commutative, self.invertible, self.kind = inner.commutative, inner.invertible, inner.kind

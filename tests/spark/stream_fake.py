@@ -239,7 +239,8 @@ class FakeStream:
         # Packs come in any order.
         times = {heartbeat.NOW: self.now} if self.job.idle is not None else {}
         received = [Row(**pack.asDict(), **times) for pack in packs[::-1]]
-        return mine.handleInputRows((shard,), iter(received), SimpleNamespace())
+        no_timers: Any = SimpleNamespace()
+        return mine.handleInputRows((shard,), iter(received), no_timers)
 
     def _input(self, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
         w = self.workload

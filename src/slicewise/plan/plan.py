@@ -115,9 +115,10 @@ class Plan:
         self, group: Group, windows: Sequence[Window], numbers: Collection[int] | None = None
     ) -> list[np.ndarray]:
         """For each of some context-aware windows, those of a group's queries that are among ``numbers``."""
-        nothing = np.empty(0, np.int64)
-        asked = [group.context.get(self.context.index(window), nothing) for window in windows]
-        return asked if numbers is None else [queries[np.isin(queries, list(numbers))] for queries in asked]
+        place = {window: i for i, window in enumerate(self.context)}
+        served = None if numbers is None else set(numbers)
+        asked = [group.context.get(place[window], ()) for window in windows]
+        return [np.array([q for q in queries if served is None or q in served], np.int64) for queries in asked]
 
 
 def check_runnable(workload: Workload) -> None:
