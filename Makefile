@@ -7,8 +7,9 @@ STAMP := .venv/.stamp
 .DEFAULT_GOAL := help
 EXTRAS ?= all
 KILLS ?= 20
+CLUSTER ?= all
 
-.PHONY: help venv lint check test kill wheels cluster demo bench docs clean
+.PHONY: help venv lint check test coverage kill wheels cluster demo bench docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,8 +35,13 @@ lint: $(STAMP)
 check: lint ## Format, lint, types and the quick tests, without a JVM: under a minute
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow"
 
+# The long campaigns have targets of their own: kill, wheels, cluster. CI runs one short case of each behind this.
 test: lint ## Format, lint, types and all tests
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25 \
+		--ignore=tests/spark/test_stream_kill.py --ignore=tests/spark/test_cluster.py
+
+coverage: $(STAMP) ## Which lines the quick tests run; a report, not a gate
+	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow" --cov=slicewise --cov-report=term:skip-covered
 
 kill: $(STAMP) ## Kill a stream at every kind of moment; nothing may be lost or doubled. KILLS=20
 	SLICEWISE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/spark/test_stream_kill.py
@@ -43,8 +49,8 @@ kill: $(STAMP) ## Kill a stream at every kind of moment; nothing may be lost or 
 wheels: $(STAMP) ## Try what README says of each extra, in a fresh environment. EXTRAS=all
 	SLICEWISE_WHEELS="$(EXTRAS)" $(BIN)/python -m pytest -q tests/test_wheels.py
 
-cluster: $(STAMP) ## Try every way of docs/cluster.md on a standalone cluster on this machine
-	SLICEWISE_CLUSTER=all $(BIN)/python -m pytest -q tests/spark/test_cluster.py
+cluster: $(STAMP) ## Try every way of docs/cluster.md on a standalone cluster on this machine. CLUSTER=all
+	SLICEWISE_CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -q tests/spark/test_cluster.py
 
 demo: $(STAMP) ## Run a football match as a Spark stream, and sliding windows beside Spark's own
 	$(BIN)/slicewise demo --folder build/demo
