@@ -8,7 +8,7 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from slicewise.plan.decisions import Decision
 from slicewise.plan.grids import Progression
@@ -76,4 +76,6 @@ def _looked_up(time: Column, edges: Edges) -> Column:
         filled = times.fill_null(0).to_numpy(zero_copy_only=False)
         return pa.array(cut.floor(filled), mask=times.is_null().to_numpy(zero_copy_only=False))
 
-    return arrow_udf(floor, "long", ArrowUDFType.SCALAR)(time)
+    # PySpark reads the kind of function from its hints and warns where it is given; its stubs know only the latter.
+    cell: Column = arrow_udf(floor, "long")(time)  # type: ignore[call-overload]
+    return cell
