@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,7 +187,39 @@ def test_modules_that_are_not_done_exist(names):
     assert names <= {name_of(path) for path in MODULES}
 
 
+def reached_into(source: str) -> list[str]:
+    """Private names of other modules that a module uses: what begins with an underscore and is not defined in it."""
+    tree = ast.parse(source)
+    known = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            known.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            known.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            known.add(node.value)  # of __slots__
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls", "super()"):
+            names.append((node.lineno, node.attr))
+        elif isinstance(node, ast.ImportFrom):
+            names += [(node.lineno, alias.name) for alias in node.names]
+    return [f"line {line}: {name}" for line, name in names if re.match(r"_[^_]", name) and name not in known]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_underscore_crosses_a_module(path):
+    assert reached_into(path.read_text(encoding="utf-8")) == []
+
+
 # -- the checks themselves
+
+
+def test_private_names_of_others_are_found():
+    source = (
+        "from slicewise.keys import _one\nclass A:\n    def f(self, op):\n        return self._x + op._keys + op._y\n"
+    )
+    assert reached_into(source + "    _y = 1\n") == ["line 1: _one", "line 4: _keys"]
 
 
 @pytest.mark.parametrize(

@@ -260,12 +260,21 @@ def test_progress_and_inspection_tell_how_the_stream_stands(spark, tmp_path):
     run = folder.run(spark, workload)
     first, second = run.metrics()
     kinds = dict.fromkeys(map(metric_name, BAD), 0)
-    assert first == {"rows": 3, "late": 0, "bad": 1, "keys": 2, "slices": 1, "watermark": instant(11)} | {
+    assert first == {"rows": 3, "late": 0, "bad": 1, "failed": 0, "keys": 2, "slices": 1, "watermark": instant(11)} | {
         **kinds,
         "bad_no_event_time": 1,
     }
     # The row at 3 came when the watermark stood at 11, behind the end of its only window.
-    assert second == {"rows": 3, "late": 1, "bad": 0, "keys": 4, "slices": 2, "watermark": instant(30), **kinds}
+    assert second == {
+        "rows": 3,
+        "late": 1,
+        "bad": 0,
+        "failed": 0,
+        "keys": 4,
+        "slices": 2,
+        "watermark": instant(30),
+        **kinds,
+    }
     told = sw.inspect(folder.checkpoint, spark)
     assert (told.shards, told.keys, told.slices, told.tuples) == (3, 4, 2, 0)
     assert (told.rows, told.results, told.late, told.watermark) == (6, 3, 1, 30 * SECOND)

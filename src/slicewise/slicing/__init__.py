@@ -7,12 +7,14 @@ both. The engine drives them through watermark steps; the operator is its public
 The names below are the contract with the stages that run a workload elsewhere: what ``spark/`` imports is here.
 """
 
+from slicewise.slicing.ahead import ahead_length
 from slicewise.slicing.compose import Composition
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.input import bounds_type, watermark_limit
+from slicewise.slicing.input import EVENT_TIME, bounds_type, watermark_limit
 from slicewise.slicing.operator import LateRow, Operator, Stats
 from slicewise.slicing.rows.context_state import ContextAwareState
-from slicewise.slicing.shard import Shard
+from slicewise.slicing.rows.gaps import GapError
+from slicewise.slicing.shard import BadRows, Shard, column_of
 from slicewise.slicing.shown_columns import is_lifted
 from slicewise.slicing.snapshots import FORMAT, BoundState, Counters, OperatorState, describe, fingerprint
 from slicewise.slicing.time.edges import Edges
@@ -20,15 +22,19 @@ from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slicer import cut_stream
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.user_code import show_rows
 
 __all__ = [
+    "EVENT_TIME",
     "FORMAT",
+    "BadRows",
     "BoundState",
     "Composition",
     "ContextAwareState",
     "Counters",
     "Edges",
     "Engine",
+    "GapError",
     "LateRow",
     "Operator",
     "OperatorState",
@@ -38,10 +44,13 @@ __all__ = [
     "State",
     "Stats",
     "Tuples",
+    "ahead_length",
     "bounds_type",
+    "column_of",
     "cut_stream",
     "describe",
     "fingerprint",
     "is_lifted",
+    "show_rows",
     "watermark_limit",
 ]

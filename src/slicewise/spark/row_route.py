@@ -20,9 +20,7 @@ from pyspark.sql import functions as F
 from slicewise.errors import OverflowInWindowError, UserCodeError, UserCodeInWindowError
 from slicewise.plan.plan import SORTED, plan_for
 from slicewise.results import Results, RowLabel, WindowLabel
-from slicewise.slicing import Operator
-from slicewise.slicing.input import EVENT_TIME
-from slicewise.slicing.rows.gaps import GapError
+from slicewise.slicing import EVENT_TIME, GapError, Operator
 from slicewise.spark.arrow_io import result_batches, tables_of
 from slicewise.spark.key_numbers import normal_form, number_keys
 from slicewise.spark.output import Output

@@ -23,8 +23,7 @@ from slicewise.bad_rows import AHEAD, NO_TIME, USER_CODE
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.plan.plan import Plan
-from slicewise.slicing import Edges, PeriodicWindows, Slices, cut_stream
-from slicewise.slicing.user_code import show_rows
+from slicewise.slicing import Edges, PeriodicWindows, Slices, cut_stream, show_rows
 from slicewise.spark.arrow_io import from_ipc, tables_of, to_ipc
 from slicewise.spark.key_numbers import number_keys
 from slicewise.spark.source import TIME, key_name, value_name

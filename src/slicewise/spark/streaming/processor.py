@@ -20,8 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from slicewise.amounts import from_micros
 from slicewise.errors import OverflowInWindowError, StateError, UserCodeInWindowError
 from slicewise.results import Results
-from slicewise.slicing import OperatorState, Shard, State, watermark_limit
-from slicewise.slicing.input import EVENT_TIME
+from slicewise.slicing import EVENT_TIME, OperatorState, Shard, State, watermark_limit
 from slicewise.spark.arrow_io import from_ipc
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from slicewise.bad_rows import BAD, LATE, metric_name
 from slicewise.errors import DataError
-from slicewise.slicing import Shard, Tuples
-from slicewise.slicing.shard import BadRows, column_of
+from slicewise.slicing import BadRows, Shard, Tuples, column_of
 from slicewise.spark.output import Output
 from slicewise.spark.source import key_name
 from slicewise.spark.streaming.packs import REASON, ROW

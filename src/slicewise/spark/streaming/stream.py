@@ -12,8 +12,7 @@ from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, Plan, plan_for
-from slicewise.slicing import describe, fingerprint
-from slicewise.slicing.ahead import ahead_length
+from slicewise.slicing import ahead_length, describe, fingerprint
 from slicewise.spark.output import Output, check_known_types, micros
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.heartbeat import with_heartbeat
