@@ -8,7 +8,7 @@ the same aggregates form a group, and share every value.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -172,7 +172,8 @@ class Answers:
             lowering = Asked(self.plan, self.keys, label, w.key, w.start, w.end, by_position)
             values = tuple(lowering.lower(m, partials.query(m, w.low, w.high)) for m in group.monoids)
             times = partials.times(w.low, w.high) if by_position else None
-            block = Block((), query, w.start, w.end, how[0], how[1], values, times, w.repeats)
+            keys = self.keys.decode(w.key) if window is None else ()
+            block = Block(keys, query, w.start, w.end, how[0], how[1], values, times, w.repeats)
             blocks.append(self._finished(block, w.key, window, w.decided))
         return blocks
 
@@ -191,12 +192,13 @@ class Answers:
             marks = np.full(len(w), RETRACT), w.revision + 1
             nowhere = np.full(len(w), np.iinfo(np.int64).max)
             times = (nowhere, nowhere) if by_position else None
-            block = Block((), query, w.start, w.end, *marks, (), times)
+            keys = self.keys.decode(w.key) if window is None else ()
+            block = Block(keys, query, w.start, w.end, *marks, (), times)
             blocks.append(self._finished(block, w.key, window, w.until + 1))
         return blocks
 
     def _finished(self, block: Block, key: np.ndarray, window: np.ndarray | None, due: np.ndarray) -> Block:
-        """Repeat windows that several queries share, fill in keys, and leave out what a query must not report.
+        """Repeat windows that several queries share, and leave out what a query must not report.
 
         All of ``block`` but its queries is given per window; ``window`` tells which one each result is about.
         """
@@ -206,7 +208,7 @@ class Answers:
             fits = (block.start[window] >= self.limits.start[query]) & (due[window] > self.limits.due[query])
             window, query = window[fits], query[fits]
         if window is None:
-            return replace(block, keys=self.keys.decode(key))
+            return block
         return Block(
             self.keys.decode(key[window]),
             query,

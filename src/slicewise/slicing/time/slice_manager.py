@@ -250,7 +250,8 @@ class SliceManager:
         new = self._new_slices + handed_over
         if len(self.state.slices) + sum(map(len, new)) >= self._merge_at:
             return self._merged(horizon, new)
-        return replace(self.state, slices=self.state.slices.joined(new))
+        state = self.state
+        return TimeState(state.slices.joined(new), state.tuples, state.reported, state.complete_from)
 
     def _merged(self, horizon: int, new: Sequence[Slices]) -> TimeState:
         """The state with new slices merged into those that are there."""

@@ -166,7 +166,7 @@ class Slices:
         return cls(**columns, parts=tuple(map(tuple, data["parts"])), marks=data["marks"])
 
     def _columns(self) -> tuple[np.ndarray, ...]:
-        return tuple(getattr(self, name) for name in _COLUMNS)
+        return self.key, self.first, self.last, self.rows, self.unreported, self.closed_gaps
 
     def _check(self, edges: Edges, horizon: int, gaps: Sequence[int]) -> None:
         """The invariants, for tests."""
