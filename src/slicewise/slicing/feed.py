@@ -68,7 +68,7 @@ class Feed:
         """The end of the stream."""
         results = self.advance(INFINITY)
         self._closed = True
-        self._buffer.look_closer()
+        self._buffer.recheck_next()
         return results
 
     def flush(self) -> None:
@@ -79,14 +79,14 @@ class Feed:
     def follow(self, workload: Workload) -> None:
         """Read rows as another workload needs them, from the next row on."""
         self._buffer.workload = workload
-        self._buffer.look_closer()
+        self._buffer.recheck_next()
 
     def restore(self, held: Results) -> None:
         """Go on from a state that was put into the core, with results that waited."""
         self._outbox = Outbox()
         self._outbox.add(held)
         self._buffer.time_type = self._core.time_type
-        self._buffer.look_closer()
+        self._buffer.recheck_next()
 
     def _emptied(self) -> Results:
         """Empty the buffer, because it is full or because a row ends windows."""
@@ -134,7 +134,7 @@ class Feed:
         assert engine is not None
         self._buffer.time_type = self._core.time_type
         self._buffer.latest = engine.latest
-        self._buffer.look_closer()
+        self._buffer.recheck_next()
 
     def _follow_rows(self) -> None:
         """Where every row is its own watermark, report what the rows that are in have ended."""

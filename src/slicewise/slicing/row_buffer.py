@@ -114,7 +114,7 @@ class RowBuffer:
 
         return process_in_order if self.ordered else process, reset
 
-    def look_closer(self) -> None:
+    def recheck_next(self) -> None:
         """Have the next row checked: what ends a window, or where rows may lie, has changed."""
         self._edge = -INFINITY
         self._reset(-INFINITY, -INFINITY)
@@ -172,7 +172,7 @@ class RowBuffer:
         self.latest = max(self.latest, latest)
         for kept in (self.times, self.rows, self.keys):
             kept.clear()
-        self.look_closer()
+        self.recheck_next()
 
     def _type_with(self, zone: bool | None) -> pa.DataType:
         """The type of window bounds where times have a zone, or none, or are integers (None)."""
