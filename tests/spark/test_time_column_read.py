@@ -55,7 +55,7 @@ def seen(table):
     for row in rows:
         for name in [name for name in row if name.endswith("_of_copy")]:
             assert row[name] == row[name.removesuffix("_of_copy")]
-    names = [name for name in rows[0] if name not in ("window", "span", "change", "revision", "late")]
+    names = [name for name in rows[0] if name not in ("window", "span", "change", "revision", "late", "reason")]
     return {(row["window"]["start"], str(row["span"]), *(str(row[name]) for name in names)) for row in rows}
 
 
