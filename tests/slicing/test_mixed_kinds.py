@@ -89,7 +89,7 @@ def test_a_frame_of_pandas_with_times_of_two_kinds():
 def test_dates_so_far_away_that_they_would_wrap_around():
     far = pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32())
     at = (2**31 - 1) * 86_400_000_000
-    message = f"the time column 't' holds {at} in row 1, which no window could lie around"
+    message = f"the time column 't' holds {at} in row 1, which is out of range"
     with pytest.raises(DataError, match=whole(message)):
         counting().process_batch({"t": far})
 

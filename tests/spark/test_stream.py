@@ -286,7 +286,7 @@ def test_progress_and_inspection_tell_how_the_stream_stands(spark, tmp_path):
     said = str(told)
     for words in (
         "3 shards, 4 keys, 2 slices, 0 stored rows",
-        "6 rows came, 1 of them late; 3 results went",
+        "6 rows in (1 late), 3 results out",
         "bad rows: 1 no event time",
     ):
         assert words in said

@@ -292,7 +292,7 @@ def test_an_inspection_names_the_reasons():
     stream.batch([[row(0), row(YEARS), row(None), row(None, "b")]])
     said = str(inspecting._summed(stream.heads(), 0, ()))
     assert said.splitlines()[1:3] == [
-        "1 rows came, 0 of them late; 1 results went",
+        "1 rows in (0 late), 1 results out",
         "bad rows: 2 no event time, 1 gap",
     ]
 

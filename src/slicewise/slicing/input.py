@@ -96,7 +96,7 @@ def parse_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
         if isinstance(type_, str):
             if type_.lower() not in TYPE_NAMES:
                 raise DataError(
-                    f"`types`: {type_!r} for column {column!r} is no type; {did_you_mean(type_, TYPE_NAMES)}"
+                    f"`types`: {type_!r} for column {column!r} is not a type; {did_you_mean(type_, TYPE_NAMES)}"
                 )
             type_ = TYPE_NAMES[type_.lower()]
         if not isinstance(type_, pa.DataType):
@@ -149,7 +149,7 @@ def to_times(data: Any, workload: Workload) -> tuple[np.ndarray, pa.DataType]:
     if int(values.min()) < -largest or int(values.max()) > largest:
         row = int(np.argmax((values < -largest) | (values > largest)))
         at = int(values[row]) * tick
-        raise DataError(f"the time column {name!r} holds {at} in row {row}, which no window could lie around")
+        raise DataError(f"the time column {name!r} holds {at} in row {row}, which is out of range")
     return values if tick == 1 else values * tick, bounds
 
 

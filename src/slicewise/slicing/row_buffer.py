@@ -202,7 +202,7 @@ class RowBuffer:
         """Take the first row out that lies before all times; nothing but the next edge was compared with it."""
         i, time = next((i, time) for i, time in enumerate(self.times) if time < earliest)
         self._leave_out(i)
-        raise DataError(f"no window could lie around the time {time}; it was left out")
+        raise DataError(f"the time {time} is out of range; it was left out")
 
     def _key_column(self, place: int, name: str, type_: pa.DataType | None) -> pa.Array:
         values = [key[place] for key in self.keys]
@@ -287,7 +287,7 @@ class RowBuffer:
             raise DataError(needs_unit(self.workload, f"the integer {at}"))
         if abs(at) > largest_time(self.workload.unit):
             unit = self.workload.unit or "microseconds"
-            raise DataError(f"no window could lie around the time {at}; is it in {unit} since the epoch?")
+            raise DataError(f"the time {at} is out of range; is it in {unit} since the epoch?")
         self._zone = zone
         return at
 

@@ -72,7 +72,7 @@ class Inspection:
         lines = [
             f"{self.shards} shards, {self.keys} keys, {self.slices} slices, {self.tuples} stored rows, "
             f"{self.bytes} bytes",
-            f"{self.rows} rows came, {self.late} of them late; {self.results} results went",
+            f"{self.rows} rows in ({self.late} late), {self.results} results out",
             *([f"bad rows: {', '.join(f'{n} {reason}' for reason, n in self.bad.items())}"] if self.bad else []),
             *([f"{self.failed} windows without a value, because user code failed"] if self.failed else []),
             f"watermark {self._instant(self.watermark)}, oldest row held {self._instant(self.oldest, 'none')}",
