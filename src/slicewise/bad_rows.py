@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["AHEAD", "BAD", "GAP", "LATE", "MEASURE", "NO_TIME", "USER_CODE", "metric_name"]
 
-#: No event time, or one so far away that no window could lie around it.
+#: No event time, or one so far away that it is out of range.
 NO_TIME = "no event time"
 #: Further ahead of the clock than ``ahead`` allows.
 AHEAD = "too far ahead"
