@@ -14,15 +14,10 @@ import pyarrow as pa
 
 from slicewise.aggregates import exact
 from slicewise.aggregates.base import Aggregate, Monoid, Parts
-from slicewise.aggregates.checks import (
-    OneColumn,
-    need_numbers,
-    need_types,
-    present,
-    segment_lengths,
-)
+from slicewise.aggregates.checks import OneColumn, need_numbers, need_types, present
 from slicewise.columns import Column
 from slicewise.errors import OverflowInWindowError
+from slicewise.kernels import segment_lengths
 
 __all__ = ["Avg", "Count", "Sum", "overflow_text"]
 

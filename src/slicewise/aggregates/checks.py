@@ -21,7 +21,6 @@ __all__ = [
     "need_orderable",
     "need_types",
     "present",
-    "segment_lengths",
 ]
 
 
@@ -109,19 +108,6 @@ def present(counts: np.ndarray) -> np.ndarray | None:
     """``valid`` of results: null where nothing was counted."""
     valid = counts > 0
     return None if valid.all() else valid
-
-
-def segment_lengths(starts: np.ndarray, n: int) -> np.ndarray:
-    """The length of each segment; the last one ends at ``n``.
-
-    >>> segment_lengths(np.array([0, 3, 4]), 6)
-    array([3, 1, 2])
-    """
-    lengths = np.empty(len(starts), np.int64)
-    if len(starts):
-        np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
-        lengths[-1] = n - starts[-1]
-    return lengths
 
 
 def from_first(starts: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:

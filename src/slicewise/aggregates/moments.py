@@ -15,16 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, Parts, fold_pairwise
-from slicewise.aggregates.checks import (
-    OneColumn,
-    as_float64,
-    from_first,
-    need_numbers,
-    need_types,
-    present,
-    segment_lengths,
-)
+from slicewise.aggregates.checks import OneColumn, as_float64, from_first, need_numbers, need_types, present
 from slicewise.columns import Column
+from slicewise.kernels import segment_lengths
 
 __all__ = ["GeometricMean", "Product", "StdDev", "StdDevPop", "VarPop", "Variance"]
 

@@ -14,16 +14,10 @@ import pyarrow as pa
 
 from slicewise.aggregates import exact
 from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
-from slicewise.aggregates.checks import (
-    OneColumn,
-    from_first,
-    need_orderable,
-    need_types,
-    present,
-    segment_lengths,
-)
+from slicewise.aggregates.checks import OneColumn, from_first, need_orderable, need_types, present
 from slicewise.columns import Column, is_integral, physical_dtype
 from slicewise.errors import AggregateError, OverflowInWindowError
+from slicewise.kernels import segment_lengths
 
 __all__ = ["Max", "MaxCount", "Min", "MinCount", "Range", "larger", "smaller"]
 

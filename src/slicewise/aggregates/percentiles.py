@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, Parts, column_of_objects
-from slicewise.aggregates.checks import OneColumn, as_float64, from_first, need_numbers, need_types, segment_lengths
+from slicewise.aggregates.checks import OneColumn, as_float64, from_first, need_numbers, need_types
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
+from slicewise.kernels import segment_lengths
 
 __all__ = ["Median", "Percentile"]
 

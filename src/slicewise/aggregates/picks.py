@@ -15,19 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid, Parts, take_parts
-from slicewise.aggregates.checks import (
-    OneColumn,
-    check_column,
-    from_first,
-    need_orderable,
-    need_types,
-    segment_lengths,
-)
+from slicewise.aggregates.checks import OneColumn, check_column, from_first, need_orderable, need_types
 from slicewise.aggregates.exact import INT64_MAX, INT64_MIN
 from slicewise.aggregates.order import larger, smaller
 from slicewise.aggregates.ordering import order_keys
 from slicewise.columns import Column, physical_dtype
 from slicewise.errors import AggregateError
+from slicewise.kernels import segment_lengths
 
 __all__ = ["First", "Last", "MaxBy", "MinBy"]
 

@@ -30,6 +30,7 @@ from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.time.window_manager import Sessions
 from slicewise.slicing.user_code import with_lifted
+from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
 
 __all__ = ["Engine", "Lateness", "State"]
@@ -192,8 +193,10 @@ class Engine:
         """For ordered streams: the event time of the first row that would let some window be reported, and after how
         many rows one would where rows are counted."""
         watermark = self.watermark
-        waiting = self._waiting([queries.compacted() for queries in self.context_aware])
-        due, rows = self.time.next_due(watermark, waiting.time), INFINITY
+        waiting = NO_ROWS
+        if self._handover is not None and self.plan.gaps:  # only sessions depend on rows that are not handed over yet
+            waiting = self._waiting([self.context_aware[0].compacted()]).time
+        due, rows = self.time.next_due(watermark, waiting), INFINITY
         for queries in self.context_aware:
             at, number = queries.next_due(watermark)
             due, rows = min(due, at), min(rows, number)

@@ -27,7 +27,6 @@ __all__ = [
     "TickState",
     "Ticks",
     "is_by_position",
-    "last_tick",
     "next_tick",
     "tick_memory",
     "ticks_of",
