@@ -11,6 +11,10 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.skips import pytest_sessionfinish, pytest_terminal_summary
+
+__all__ = ["pytest_collection_modifyitems", "pytest_sessionfinish", "pytest_terminal_summary"]
+
 slow_is_fine = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("quick", max_examples=10, deadline=None, suppress_health_check=slow_is_fine)
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=150, derandomize=True)

