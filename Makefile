@@ -4,6 +4,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
 
+# Every Python keeps what it compiled, whatever the environment says: tests start hundreds of them, and to compile pandas
+# and pyspark again takes two seconds each time.
+export PYTHONDONTWRITEBYTECODE =
+export PYTHONPYCACHEPREFIX = $(CURDIR)/build/bytecode
+
 .DEFAULT_GOAL := help
 EXTRAS ?= all
 KILLS ?= 20

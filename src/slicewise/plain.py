@@ -200,7 +200,7 @@ class _Writer:
             flat = self.sequence(x.reshape(-1).tolist())
             return {"objects": flat} if x.ndim == 1 else {"objects": flat, "shape": list(x.shape)}
         if x.dtype.kind in _ARROW_KINDS and x.ndim == 1 and x.dtype.isnative and x.dtype.itemsize <= 8:
-            return {"array": self.column(pa.array(x))}
+            return {"array": self.column(_numbers(x))}
         if x.dtype.kind not in _ARROW_KINDS + _BYTE_KINDS:
             raise StateError(f"an array of {x.dtype} cannot be written; use numbers, text or dates")
         data = self.column(pa.array([np.ascontiguousarray(x).tobytes()], pa.large_binary()))
@@ -395,8 +395,21 @@ class _Reader:
     }
 
 
+def _numbers(x: np.ndarray) -> pa.Array:
+    """``pa.array(x)``, without the detour by which Arrow looks for pandas: a state has hundreds of short arrays."""
+    if x.dtype.kind == "b":
+        return pa.array(x)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(x.dtype), len(x), [None, pa.py_buffer(np.ascontiguousarray(x))])
+
+
+def _as_list(column: pa.Array) -> pa.Array:
+    """A column of a single row: the whole array as one list."""
+    offsets = pa.py_buffer(np.array([0, len(column)], np.int64))
+    return pa.Array.from_buffers(pa.large_list(column.type), 1, [None, offsets], children=[column])
+
+
 def _to_stream(columns: Sequence[pa.Array], text: str) -> bytes:
-    lists = [pa.LargeListArray.from_arrays(pa.array([0, len(c)], pa.int64()), c) for c in columns]
+    lists = [_as_list(column) for column in columns]
     batch = pa.RecordBatch.from_arrays(lists, [str(i) for i in range(len(lists))])
     schema = batch.schema.with_metadata({_METADATA: text.encode()})
     sink = pa.BufferOutputStream()
