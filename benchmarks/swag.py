@@ -31,7 +31,7 @@ import numpy as np
 
 import slicewise.aggregates as sw
 from slicewise.aggregates.base import Aggregate
-from slicewise.swag import ALGORITHMS, DiskStore, MemoryStore, SlidingWindow, roll
+from slicewise.swag import ALGORITHMS, DiskStore, FiBA, FlatFAT, MemoryStore, SlidingWindow, roll
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # one core each, as everyone else here
 
@@ -232,6 +232,30 @@ def _time_cut(window: SlidingWindow, m: int, *, asked: bool) -> float:
     taken = time.perf_counter() - start
     gc.enable()
     return taken
+
+
+def out_of_order(aggregate: Aggregate, n: int, distances: list[int], calls: int = 300) -> Series:
+    """Microseconds to insert a value that d others lie behind, in a window of n, and a query after it."""
+    series: Series = {"FiBA": {}, "FlatFAT.insert_at": {}}
+    for d in distances:
+        tree, array = FiBA(aggregate), FlatFAT(aggregate)
+        tree.bulk_insert((i * calls, value) for i, value in enumerate(numbers(n)))
+        array.insert_many(numbers(n))
+        times: dict[str, list[float]] = {name: [] for name in series}
+        for i, value in enumerate(numbers(calls)):
+            start = time.perf_counter()
+            tree.insert((n - d) * calls - i, value)
+            one = tree.query()
+            times["FiBA"].append(time.perf_counter() - start)
+            start = time.perf_counter()
+            array.insert_at(len(array) - d - i, value)
+            other = array.query()
+            times["FlatFAT.insert_at"].append(time.perf_counter() - start)
+            if one != other:
+                raise SystemExit(f"FiBA and FlatFAT differ after {i} insertions at distance {d}")
+        for name, taken in times.items():
+            series[name][d] = statistics.median(taken) * 1e6
+    return series
 
 
 def local_memory(aggregate: Aggregate, sizes: list[int], slides: int = 3000) -> dict[str, Series]:
@@ -502,8 +526,8 @@ def table(title: str, series: dict[str, dict[Any, float]], shown: str = "{:>10,.
 def colours() -> dict[str, tuple[str, str]]:
     """One colour and marker per name, the same in all figures."""
     palette = ("#7f7f7f", "#e377c2", "#1f77b4", "#17becf", "#9467bd", "#8c564b", "#2ca02c", "#bcbd22", "#d62728")
-    palette = (*palette, "#ff7f0e", "#000000")
-    out = {name: (c, m) for name, c, m in zip(ALGORITHMS, palette, "xPs+Dv^<o>*", strict=True)}
+    palette = (*palette, "#ff7f0e", "#000000", "#aec7e8", "#98df8a")
+    out = {name: (c, m) for name, c, m in zip(ALGORITHMS, palette, "xPs+Dv^<o>*hd", strict=True)}
     for name, c, m in zip(
         ("roll", "numpy views", "pandas", "bottleneck", "polars"), ("#d62728", *palette), "oxs^D", strict=False
     ):
@@ -621,6 +645,9 @@ def measure(quick: bool, largest: int) -> dict[str, Any]:
     for key, top, most in (("bulk", tops[0], tops[0]), ("bulk part", tops[1], tops[1] - 1)):
         results[key] = bulk_eviction(sw.sum(), 2**top, sorted({2**p for p in (*range(0, most + 1, 2), most)}))
         table(f"Microseconds to evict m of {2**top} values at once, sum, by m", results[key], "{:>10.1f}")
+    far = [1, 16, 256] if quick else [1, 16, 256, 2**12, 2**15]
+    results["out of order"] = out_of_order(sw.sum(), 4 * far[-1], far)
+    table("Microseconds to insert a value before the last d, sum, by d", results["out of order"], "{:>10.1f}")
     at = [2**p for p in range(10, 15 if quick else 19)]  # up to 2**18: counting bytes is slow
     results["local"] = local_memory(sw.sum(), at, 500 if quick else 3000)
     table("Nodes in local memory, sum, by window size", results["local"]["nodes"])

@@ -255,6 +255,100 @@ def test_value_that_is_not_there_cannot_leave():
     assert window.query() == 6
 
 
+# -- values that come anywhere
+
+
+@pytest.mark.parametrize("cls", [FlatFAT, ReactiveAggregator])
+@pytest.mark.parametrize("seed", range(6))
+def test_values_come_and_change_anywhere(cls, seed):
+    """Beside those that leave from anywhere, so that there are holes to move into; numbers stay with their values."""
+    rng = random.Random(seed)
+    window, kept, numbers = cls(sw.collect_list()), [], []
+    for step in range(500):
+        action = rng.random()
+        if action < 0.4 or not kept:
+            position = rng.randrange(len(kept) + 1)
+            kept.insert(position, step)
+            numbers.insert(position, window.inserted)
+            window.insert_at(position, step)
+        elif action < 0.55:
+            position = rng.randrange(len(kept))
+            kept[position] = step
+            window.update(position, step)
+        elif action < 0.85:
+            position = rng.randrange(len(kept))
+            window.evict_at(numbers.pop(position))
+            del kept[position]
+        elif action < 0.93:
+            n = rng.randrange(min(len(kept), 4) + 1)
+            window.evict(n)
+            del kept[:n], numbers[:n]
+        else:
+            numbers.append(window.inserted)
+            kept.append(step)
+            window.insert(step)
+        window._check()
+        assert window.query() == kept
+        if kept:
+            k = rng.randrange(1, len(kept) + 1)
+            assert window.query(last=k) == kept[-k:]
+
+
+@pytest.mark.parametrize("n", [8, 64, 256])
+def test_insertion_moves_the_nearer_side_and_stays_in_the_bound_of_an_update(n):
+    for position in range(0, n // 2, 3):
+        for moved, at in ((position, position), (position, n // 2 - position)):
+            window = FlatFAT(Counting(sw.collect_list()), capacity=n)
+            window.insert_many(range(n // 2))
+            if at == 0:
+                continue
+            calls = window.aggregate.during(lambda window=window, at=at: window.insert_at(at, "x"))
+            assert calls <= bound(n, moved + 1)
+            assert window.query() == [*range(at), "x", *range(at, n // 2)]
+
+
+def test_update_takes_a_path():
+    window = FlatFAT(Counting(sw.collect_list()), capacity=64)
+    window.insert_many(range(64))
+    for position in range(64):
+        assert window.aggregate.during(lambda p=position: window.update(p, -p)) == 6
+    assert window.query() == [-p for p in range(64)]
+
+
+@pytest.mark.parametrize("cls", [FlatFAT, ReactiveAggregator])
+def test_positions_that_are_not_there(cls):
+    window = cls(sw.sum())
+    window.insert_many([1, 2, 3])
+    message = "position {} is not in the window, which holds 3 values; the window is unchanged"
+    with pytest.raises(EmptyWindowError, match=rf"^{message.format(4)}$"):
+        window.insert_at(4, 9)
+    with pytest.raises(EmptyWindowError, match=rf"^{message.format(3)}$"):
+        window.update(3, 9)
+    for position in (-1, 1.0, True):
+        for call in (window.insert_at, window.update):
+            with pytest.raises(
+                QueryError, match=rf"^`position` must count the values from 0, from the front; got {position!r}$"
+            ):
+                call(position, 9)
+    window._check()
+    assert window.query() == 6
+
+
+def test_value_in_the_middle_that_cannot_be_combined_has_never_come():
+    for n in range(2, 20):
+        window = FlatFAT(sw.sum())
+        window.insert_many(range(n))
+        for position in range(n):
+            for call in (window.insert_at, window.update):
+                with pytest.raises(TypeError):
+                    call(position, "oops")
+                window._check()
+                assert (len(window), window.query()) == (n, sum(range(n)))
+                assert window.query(last=1) == n - 1
+        window.evict_at(n // 2)
+        assert window.query() == sum(range(n)) - n // 2
+
+
 # -- events in batches
 
 

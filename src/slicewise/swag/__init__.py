@@ -8,9 +8,12 @@ from __future__ import annotations
 from slicewise.swag.amta import AMTA
 from slicewise.swag.b_int import BInt
 from slicewise.swag.base import EmptyWindowError, FactCard, SlidingWindow
+from slicewise.swag.cutty_store import CuttyStore
 from slicewise.swag.daba import DABA
+from slicewise.swag.fiba import FiBA
 from slicewise.swag.flatfat import FlatFAT
 from slicewise.swag.flatfit import FlatFIT
+from slicewise.swag.in_order import CuttyInOrder, FiBAInOrder
 from slicewise.swag.log_mta import LogMTA
 from slicewise.swag.naive import Naive
 from slicewise.swag.reactive import ReactiveAggregator
@@ -27,9 +30,11 @@ __all__ = [
     "DABA",
     "Acq",
     "BInt",
+    "CuttyStore",
     "DiskStore",
     "EmptyWindowError",
     "FactCard",
+    "FiBA",
     "FlatFAT",
     "FlatFIT",
     "LogMTA",
@@ -53,8 +58,8 @@ ALGORITHMS: dict[str, type[SlidingWindow]] = {
         *(Naive, SubtractOnEvict, FlatFAT, ReactiveAggregator, BInt),
         *(FlatFIT, TwoStacks, DABA, SlickDeque, LogMTA, AMTA),
     )
-}
-"""Every algorithm by its name."""
+} | {"CuttyStore": CuttyInOrder, "FiBA": FiBAInOrder}
+"""Every algorithm by its name, with the one contract: ``CuttyStore`` and ``FiBA`` take values in order here."""
 
 
 def fact_cards() -> str:

@@ -1,155 +1,22 @@
 """FlatFAT: a binary tree of aggregates in one flat array, its leaves used as a circular buffer.
 
 K. Tangwongsan, M. Hirzel, S. Schneider, K.-L. Wu: "General incremental sliding-window aggregation", PVLDB 2015.
-:class:`FlatFAT` is sections 4 and 5; the batching of events is next door in :mod:`slicewise.swag.reactive`.
+:class:`FlatFAT` is section 5; its tree (section 4) is in :mod:`slicewise.swag.fixed_aggregator`, the batching of events
+next door in :mod:`slicewise.swag.reactive`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.errors import QueryError
 from slicewise.swag.base import EmptyWindowError, FactCard, SlidingWindow
+from slicewise.swag.fixed_aggregator import HOLE, FixedAggregator
 
 __all__ = ["HOLE", "FixedAggregator", "FlatFAT"]
-
-
-class _Hole:
-    """The paper's bottom: an unfilled slot. Combining with it gives the other value without a call."""
-
-    def __repr__(self) -> str:
-        return "_"
-
-
-HOLE: Any = _Hole()
-
-
-class FixedAggregator:
-    """The tree: a fixed number of slots, a power of two, and the aggregate of any run of them.
-
-    The root is node 1, the children of node i are 2i and 2i + 1, slot i is node n + i. Updating slots 0, 1, 3 and 6
-    touches the marked nodes, once each::
-
-                     1*
-                2*        3*
-              4*  5*    6   7*
-              0 1 2 3   4 5 6 7
-              ^ ^   ^       ^
-
-    Parameters
-    ----------
-    combine
-        An associative function; it is never called with a hole.
-    values
-        The contents of the slots, a power of two of them; :data:`HOLE` in an empty slot.
-
-    Examples
-    --------
-    >>> tree = FixedAggregator(str.__add__, "abcdefgh")
-    >>> tree.aggregate(), tree.prefix(2), tree.suffix(5)
-    ('abcdefgh', 'abc', 'fgh')
-    >>> tree.update({0: "A", 1: "B", 3: "D", 6: "G"})
-    >>> tree.aggregate(), tree.between(1, 4)
-    ('ABcDefGh', 'BcD')
-    >>> tree.nodes[1:8]
-    ['ABcDefGh', 'ABcD', 'efGh', 'AB', 'cD', 'ef', 'Gh']
-    """
-
-    def __init__(self, combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> None:
-        self.combine = combine
-        self.capacity = len(values)
-        if not self.capacity or self.capacity & (self.capacity - 1):
-            raise QueryError(f"`values` must be as many as a power of two; got {self.capacity}")
-        self.nodes: list[Any] = [HOLE] * self.capacity + list(values)
-        for node in range(self.capacity - 1, 0, -1):
-            self._recombine(node)
-
-    def _recombine(self, node: int) -> None:
-        left, right = self.nodes[2 * node], self.nodes[2 * node + 1]
-        if left is HOLE:
-            self.nodes[node] = right
-        elif right is HOLE:
-            self.nodes[node] = left
-        else:
-            self.nodes[node] = self.combine(left, right)
-
-    def write(self, slot: int, value: Any) -> None:
-        """Change one slot.
-
-        Runtime complexity: O(log n), log2 n combines.
-        """
-        nodes, combine = self.nodes, self.combine
-        node = self.capacity + slot
-        nodes[node] = value
-        while node > 1:
-            node >>= 1
-            left, right = nodes[2 * node], nodes[2 * node + 1]
-            nodes[node] = right if left is HOLE else left if right is HOLE else combine(left, right)
-
-    def update(self, changes: dict[int, Any]) -> None:
-        """Change some slots, and each node above them once.
-
-        Runtime complexity: O(m + m log(n/m)), at most ``m * (1 + ceil(log2(n / m)))`` combines for m slots.
-        """
-        for slot, value in changes.items():
-            self.nodes[self.capacity + slot] = value
-        self.repair(changes)
-
-    def repair(self, slots: Iterable[int]) -> None:
-        """Recombine everything above these slots, level by level."""
-        capacity, recombine = self.capacity, self._recombine
-        level = {(capacity + slot) >> 1 for slot in slots} if capacity > 1 else set()
-        while level:
-            for node in level:
-                recombine(node)
-            level = {node >> 1 for node in level if node > 1}
-
-    def aggregate(self) -> Any:
-        """The aggregate of all slots.
-
-        Runtime complexity: O(1), no combine.
-        """
-        return self.nodes[1]
-
-    def prefix(self, slot: int) -> Any:
-        """The aggregate of the slots up to and including ``slot``.
-
-        Runtime complexity: O(log n), at most log2 n combines.
-        """
-        return self.between(0, slot + 1)
-
-    def suffix(self, slot: int) -> Any:
-        """The aggregate of the slots from ``slot`` on.
-
-        Runtime complexity: O(log n), at most log2 n combines.
-        """
-        return self.between(slot, self.capacity)
-
-    def between(self, start: int, end: int) -> Any:
-        """The aggregate of the slots ``[start, end)``, from the fewest nodes that cover them.
-
-        Runtime complexity: O(log n), one combine less than there are nodes.
-        """
-        nodes, join = self.nodes, self._join
-        left = right = HOLE
-        start += self.capacity
-        end += self.capacity
-        while start < end:
-            if start & 1:
-                left = join(left, nodes[start])
-                start += 1
-            if end & 1:
-                end -= 1
-                right = join(nodes[end], right)
-            start >>= 1
-            end >>= 1
-        return join(left, right)
-
-    def _join(self, a: Any, b: Any) -> Any:
-        return b if a is HOLE else a if b is HOLE else self.combine(a, b)
 
 
 class FlatFAT(SlidingWindow):
@@ -193,7 +60,7 @@ class FlatFAT(SlidingWindow):
 
     facts = FactCard(
         needs="associative",
-        order="any: evict_at lets values go from anywhere",
+        order="any: insert_at, update and evict_at anywhere",
         time="insert and evict log2 n combines, m at once m(1 + ceil(log2(n/m))); query 2 log2 n, none if commutative",
         space="2n, below 4n if n is no power of two",
         published="Tangwongsan et al., PVLDB 2015",
@@ -212,6 +79,8 @@ class FlatFAT(SlidingWindow):
         self.inserted = 0
         # The numbers of the values by slot; None as long as they follow one another.
         self._numbers: list[int] | None = None
+        # Whether they ascend from front to back, as they do unless a value came in between.
+        self._ascending = True
 
     def __len__(self) -> int:
         return self._size
@@ -245,6 +114,119 @@ class FlatFAT(SlidingWindow):
         self._span += len(partials)
         self._size += len(partials)
         self.inserted += len(partials)
+
+    def insert_at(self, position: int, value: Any) -> None:
+        """Add a value anywhere in the window. Values before it or behind it move on by a slot, up to the next free one.
+
+        Parameters
+        ----------
+        position
+            The place it has then, from the front: 0 for the oldest, ``len`` for a value at the back. Its number for
+            :meth:`evict_at` is ``inserted``, wherever it stands.
+        value
+            The value, None for a null; a tuple or a mapping for an aggregate of several columns.
+
+        Raises
+        ------
+        EmptyWindowError
+            If the window holds fewer than ``position`` values.
+
+        Notes
+        -----
+        Runtime complexity: O(m + m log(n/m)), at most ``(m + 1) * (1 + ceil(log2(n / (m + 1))))`` combines, if m values
+        move: no more than there are on the nearer side.
+
+        Examples
+        --------
+        >>> from slicewise.aggregates import concat
+        >>> window = FlatFAT(concat())
+        >>> window.insert_many("abd")
+        >>> window.insert_at(2, "c")
+        >>> window.update(0, "A")
+        >>> window.query()
+        'Abcd'
+        """
+        self._check_position(position, self._size)
+        partial = self._lift(value)
+        if position == self._size:
+            self._append([partial])
+            return
+        self._make_room(1)
+        self._number()
+        moves, grown, front = self._moves(self._find(self._size - position))
+        nodes, capacity, numbers = self._tree.nodes, self._tree.capacity, self._numbers
+        assert numbers is not None
+        before = {to: (nodes[capacity + to], numbers[to]) for to, _ in moves}
+        after = {
+            to: (partial, self.inserted) if old is None else (nodes[capacity + old], numbers[old]) for to, old in moves
+        }
+        try:
+            self._update({slot: moved for slot, (moved, _) in after.items()})
+        except Exception:  # a value that cannot be combined: as if it had never come
+            self._tree.update({slot: moved for slot, (moved, _) in before.items()})
+            raise
+        for slot, (_, number) in after.items():
+            numbers[slot] = number
+        self._front, self._span = front, self._span + grown
+        self._ascending = False
+        self._size += 1
+        self.inserted += 1
+
+    def _moves(self, slot: int) -> tuple[list[tuple[int, int | None]], int, int]:
+        """Which slots take over from which for a value to stand before the one in ``slot``; then more slots, and front.
+
+        To whichever side a free slot is nearer::
+
+            F a b c d          x before b         F a x b c d        three move towards the back
+            _ F a b c d        x before b       F a x b c d          one moves towards the front
+        """
+        nodes, capacity = self._tree.nodes, self._tree.capacity
+        mask, at = capacity - 1, (slot - self._front) & (capacity - 1)
+        for far in range(capacity):
+            if nodes[capacity + ((slot + far) & mask)] is HOLE:
+                way = [(slot + i) & mask for i in range(far, -1, -1)]
+                return list(zip(way, [*way[1:], None], strict=True)), int(at + far >= self._span), self._front
+            if nodes[capacity + ((slot - 1 - far) & mask)] is HOLE:
+                way = [(slot - 1 - i) & mask for i in range(far, -1, -1)]
+                grown = int(far >= at)
+                return list(zip(way, [*way[1:], None], strict=True)), grown, (self._front - grown) & mask
+        raise AssertionError("there is room for one more")
+
+    def update(self, position: int, value: Any) -> None:
+        """Put another value in the place of one.
+
+        Parameters
+        ----------
+        position
+            The place from the front: 0 for the oldest value.
+        value
+            The value that stands there then.
+
+        Raises
+        ------
+        EmptyWindowError
+            If there is no value at that position.
+
+        Notes
+        -----
+        Runtime complexity: O(log n), log2 n combines. With holes, O(n) steps to find the value.
+        """
+        self._check_position(position, self._size - 1)
+        partial, slot = self._lift(value), self._find(self._size - position)
+        before = self._tree.nodes[self._tree.capacity + slot]
+        try:
+            self._write(slot, partial)
+        except Exception:
+            self._tree.update({slot: before})
+            raise
+
+    def _check_position(self, position: int, last: int) -> None:
+        if not isinstance(position, int) or isinstance(position, bool) or position < 0:
+            raise QueryError(f"`position` must count the values from 0, from the front; got {position!r}")
+        if position > last:
+            raise EmptyWindowError(
+                f"position {position} is not in the window, which holds {self._size} values; the window is unchanged"
+            )
 
     def _write(self, slot: int, partial: Any) -> None:
         self._tree.write(slot, partial)
@@ -336,7 +318,7 @@ class FlatFAT(SlidingWindow):
 
         Notes
         -----
-        Runtime complexity: O(log n) amortised, at most log2 n combines; O(n) the first time.
+        Runtime complexity: O(log n) amortised, at most log2 n combines; O(n) the first time, and after ``insert_at``.
         """
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             raise QueryError(f"`number` must count the values from 0; got {number!r}")
@@ -363,8 +345,11 @@ class FlatFAT(SlidingWindow):
         mask, numbers = self._tree.capacity - 1, self._numbers
         if numbers is None:
             i = number - (self.inserted - self._size)
+        elif not self._ascending:
+            places = (j for j in range(self._span) if numbers[(self._front + j) & mask] == number)
+            i = next((j for j in places if self._tree.nodes[mask + 1 + ((self._front + j) & mask)] is not HOLE), -1)
         else:
-            # Ascending from front to back, over holes too.
+            # Over holes too.
             i = bisect_left(range(self._span), number, key=lambda j: numbers[(self._front + j) & mask])
             if i < self._span and numbers[(self._front + i) & mask] != number:
                 return None
@@ -384,7 +369,7 @@ class FlatFAT(SlidingWindow):
             while self._span and nodes[capacity + ((self._front + self._span - 1) & mask)] is HOLE:
                 self._span -= 1
         if self._numbers is not None and self._follow_one_another():
-            self._numbers = None
+            self._numbers, self._ascending = None, True
         while capacity > 1 and 4 * self._size < capacity:
             capacity //= 2
         if capacity < self._tree.capacity:
@@ -394,7 +379,7 @@ class FlatFAT(SlidingWindow):
         if not self._size:
             return True
         assert self._numbers is not None
-        return self.inserted - self._numbers[self._front] == self._size
+        return self._ascending and self.inserted - self._numbers[self._front] == self._size
 
     def _is_inverted(self) -> bool:
         return self._front + self._span > self._tree.capacity
@@ -431,7 +416,7 @@ class FlatFAT(SlidingWindow):
         back = (self._front + self._span - 1) & (tree.capacity - 1)
         if slot <= back:
             return tree.between(slot, back + 1)
-        return tree._join(tree.suffix(slot), tree.prefix(back))
+        return tree.join(tree.suffix(slot), tree.prefix(back))
 
     def _oldest(self) -> Iterator[Any]:
         nodes, capacity = self._tree.nodes, self._tree.capacity
@@ -443,7 +428,10 @@ class FlatFAT(SlidingWindow):
         assert self._size <= self._span <= capacity
         used = list(self._slots())
         assert len(used) == self._size == sum(n is not HOLE for n in nodes[capacity:])
-        assert self._numbers is not None or self._span == self._size
+        assert self._numbers is not None or (self._span == self._size and self._ascending)
+        if self._numbers is not None and self._ascending:
+            numbers = [self._numbers[slot] for slot in used]
+            assert numbers == sorted(set(numbers))
         if used:
             assert used[0] == self._front
             assert used[-1] == (self._front + self._span - 1) & (capacity - 1)

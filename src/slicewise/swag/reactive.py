@@ -50,7 +50,7 @@ class ReactiveAggregator(FlatFAT):
 
     facts = FactCard(
         needs="associative",
-        order="any: evict_at lets values go from anywhere",
+        order="any: insert_at, update and evict_at anywhere",
         time="m(1 + ceil(log2(n/m))) combines per trigger after m events",
         space="2n, below 4n if n is no power of two",
         published="Tangwongsan et al., PVLDB 2015",
