@@ -167,7 +167,7 @@ def test_no_rows_no_segments_and_no_values(name, types, row):
 TABLE_2 = """
 count             yes     yes     distributive
 sum               yes     yes     distributive
-product           no      yes     distributive
+product           yes     yes     distributive
 avg               yes     yes     algebraic
 geometric_mean    yes     yes     algebraic
 stddev            yes     yes     algebraic

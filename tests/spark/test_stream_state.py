@@ -307,8 +307,8 @@ def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
 @pytest.mark.parametrize(
     ("newer", "said"),
     [
-        (1, "checkpoint has format 5, and this version reads up to 4; upgrade slicewise"),
-        (-1, "checkpoint has format 3, and this version reads 4; finish with the version that wrote it, or start with"),
+        (1, "checkpoint has format 6, and this version reads up to 5; upgrade slicewise"),
+        (-2, "checkpoint has format 3, and this version reads 4 to 5; finish with the version that wrote it, or "),
     ],
 )
 def test_a_state_of_another_format_is_refused(newer, said):

@@ -79,6 +79,7 @@ class CountMonoid(Monoid):
     identity = (0,)
     dtypes = (_INT64,)
     exact = True
+    kept_as = ("values",)
 
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
         if columns and columns[0].valid is not None:
@@ -296,6 +297,7 @@ class _TotalsMonoid(Monoid):
     """Two parts: the total, and the number of its values."""
 
     aggregate: _Totals
+    kept_as = ("total", "values")
 
     def __init__(self, aggregate: _Totals, types: Sequence[pa.DataType]) -> None:
         super().__init__(aggregate, types)

@@ -32,6 +32,7 @@ __all__ = [
     "Parts",
     "concat_parts",
     "fold_pairwise",
+    "pick_parts",
     "put_parts",
     "rescaled",
     "scan_pairwise",
@@ -49,6 +50,11 @@ BUILT_IN: dict[str, type[Aggregate]] = {}
 def take_parts(parts: Parts, index: Any) -> Parts:
     """The partials at ``index``: integers, a boolean mask or a slice."""
     return tuple(p[index] for p in parts)
+
+
+def pick_parts(parts: Parts, places: Sequence[int]) -> Parts:
+    """Those of the parts that stand at some places."""
+    return tuple(parts[i] for i in places)
 
 
 def concat_parts(partials: Sequence[Parts]) -> Parts:
@@ -280,6 +286,9 @@ class Monoid(ABC):
         One per part.
     exact : bool
         ``combine`` rounds nothing for these types, so that ``invert`` may be used freely.
+    kept_as : tuple of str
+        What each part holds, such as ``("total", "values")``, if other aggregates of the same columns hold it as well:
+        parts of equal names, over equal columns, are kept once. Nothing for an aggregate that shares nothing.
 
     Notes
     -----
@@ -304,12 +313,26 @@ class Monoid(ABC):
     identity: tuple[Any, ...]
     dtypes: tuple[np.dtype, ...]
     exact: bool = False
+    kept_as: tuple[str, ...] = ()
 
     def __init__(self, aggregate: Aggregate, types: Sequence[pa.DataType]) -> None:
         self.aggregate = aggregate
         self.types = tuple(types)
         #: The columns of rows that `fold_rows` looks at.
         self.reads: tuple[str, ...] = aggregate.columns
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each part is called where partials are kept; parts of equal labels are kept once."""
+        of = ", ".join(map(repr, self.aggregate.columns)) or "rows"
+        if self.kept_as:
+            return tuple(f"{name} of {of}" for name in self.kept_as)
+        return tuple(f"{i} of {self.aggregate!r}" for i in range(len(self.dtypes)))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether parts may be shared with other aggregates: partials are combined in any order."""
+        return bool(self.kept_as) and self.aggregate.commutative
 
     @abstractmethod
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
@@ -360,6 +383,10 @@ class Monoid(ABC):
                 part = rescaled(part, digits) if digits else part
             out.append(part)
         return tuple(out)
+
+    def upgraded(self, parts: Parts) -> Parts:
+        """Partials as an older format kept them, as they are kept now."""
+        return parts
 
     def set_time_type(self, type_: pa.DataType, unit: str = "microseconds") -> None:  # noqa: B027
         """Set the type and the unit of event times, for results that report them; int64 by default."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,8 @@ _FLOAT64 = np.dtype(np.float64)
 class Product(OneColumn):
     """The product of the values that are not null, as a double; null when there are none.
 
-    Not invertible: a zero cannot be divided out again.
+    Zeros are counted apart from the product of the other values, so that they can be taken out again, and its mantissa
+    and its exponent are kept apart, so that a product too large or too small on the way to the answer costs nothing.
 
     Parameters
     ----------
@@ -44,17 +45,35 @@ class Product(OneColumn):
 
     name = "product"
     commutative = True
+    invertible = True
     kind = "distributive"
-    identity = (1.0, 0)
+    #: Mantissa and exponent of the product of what is not 0, the number of zeros, the number of values.
+    identity = (0.5, 1, 0, 0)
 
-    def lift(self, *values: Any) -> tuple[float, int]:
-        return float(values[0]), 1
+    def lift(self, *values: Any) -> tuple[float, int, int, int]:
+        value = float(values[0])
+        return (0.5, 1, 1, 1) if value == 0 else (*math.frexp(value), 0, 1)
 
-    def combine(self, a: tuple[float, int], b: tuple[float, int]) -> tuple[float, int]:
-        return a[0] * b[0], a[1] + b[1]
+    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        mantissa, exponent = math.frexp(a[0] * b[0])
+        return mantissa, exponent + a[1] + b[1], a[2] + b[2], a[3] + b[3]
 
-    def lower(self, partial: tuple[float, int]) -> float | None:
-        return partial[0] if partial[1] else None
+    def invert(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        if a[3] == b[3]:
+            return self.identity
+        mantissa, exponent = math.frexp(a[0] / b[0])
+        return mantissa, exponent + a[1] - b[1], a[2] - b[2], a[3] - b[3]
+
+    def lower(self, partial: tuple[Any, ...]) -> float | None:
+        mantissa, exponent, zeros, n = partial
+        if not n:
+            return None
+        if zeros:
+            return float(mantissa * 0.0)
+        try:
+            return math.ldexp(mantissa, exponent)
+        except OverflowError:
+            return math.copysign(math.inf, mantissa)
 
     def result_type(self, *types: pa.DataType) -> pa.DataType:
         return pa.float64()
@@ -66,33 +85,57 @@ class Product(OneColumn):
 
 
 class ProductMonoid(Monoid):
-    """Two parts: the product, and the number of its values."""
+    """Four parts: mantissa and exponent of the product of what is not 0, and the numbers of zeros and of values."""
 
     result = pa.float64()
-    identity = (1.0, 0)
-    dtypes = (_FLOAT64, _INT64)
+    identity = (0.5, 1, 0, 0)
+    dtypes = (_FLOAT64, _INT64, _INT64, _INT64)
+    kept_as = ("mantissa", "exponent", "zeros", "values")
+    #: The product of so many mantissas, each at least a half, is no subnormal number yet.
+    _LONGEST: ClassVar[int] = 1000
 
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
-        column = columns[0]
-        values = as_float64(column)
-        if column.valid is None:
-            return values, np.ones(len(values), np.int64)
-        return np.where(column.valid, values, 1.0), column.valid.astype(np.int64)
+        values, valid = as_float64(columns[0]), columns[0].mask
+        zero = valid & (values == 0)
+        mantissa, exponent = np.frexp(np.where(valid & ~zero, values, 1.0))
+        return mantissa, exponent.astype(np.int64), zero.astype(np.int64), valid.astype(np.int64)
 
     def combine(self, a: Parts, b: Parts) -> Parts:
-        with np.errstate(all="ignore"):
-            return a[0] * b[0], a[1] + b[1]
+        mantissa, exponent = np.frexp(a[0] * b[0])
+        return mantissa, exponent + a[1] + b[1], a[2] + b[2], a[3] + b[3]
+
+    def invert(self, a: Parts, b: Parts) -> Parts:
+        zeros, n = a[2] - b[2], a[3] - b[3]
+        with np.errstate(invalid="ignore"):
+            mantissa, exponent = np.frexp(a[0] / b[0])
+        return np.where(n == 0, 0.5, mantissa), np.where(n == 0, 1, exponent + a[1] - b[1]), zeros, n
 
     def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
-        with np.errstate(all="ignore"):
-            return np.multiply.reduceat(parts[0], starts), np.add.reduceat(parts[1], starts)
+        lengths = segment_lengths(starts, len(parts[0]))
+        pieces = np.maximum(-(-lengths // self._LONGEST), 1)
+        if pieces.max(initial=1) > 1:
+            first = np.cumsum(pieces) - pieces
+            nth = np.arange(int(pieces.sum())) - np.repeat(first, pieces)
+            return self.fold(self._fold(parts, np.repeat(starts, pieces) + nth * self._LONGEST), first)
+        return self._fold(parts, starts)
 
-    def scan(self, parts: Parts) -> Parts:
-        with np.errstate(all="ignore"):
-            return np.multiply.accumulate(parts[0]), np.cumsum(parts[1])
+    @staticmethod
+    def _fold(parts: Parts, starts: np.ndarray) -> Parts:
+        mantissa, exponent = np.frexp(np.multiply.reduceat(parts[0], starts))
+        exponents, zeros, n = (np.add.reduceat(part, starts) for part in parts[1:])
+        return mantissa, exponent + exponents, zeros, n
 
     def lower(self, parts: Parts) -> Column:
-        return Column(parts[0], self.result, present(parts[1]))
+        mantissa, exponent, zeros, n = parts
+        with np.errstate(all="ignore"):
+            products = np.ldexp(mantissa, np.clip(exponent, -5000, 5000))
+            return Column(np.where(zeros > 0, mantissa * 0.0, products), self.result, present(n))
+
+    def upgraded(self, parts: Parts) -> Parts:
+        if len(parts) == 4:
+            return parts
+        mantissa, exponent = np.frexp(np.where(parts[0] == 0, 1.0, parts[0]))
+        return mantissa, exponent.astype(np.int64), (parts[0] == 0).astype(np.int64), parts[1]
 
 
 class GeometricMean(OneColumn):
@@ -159,6 +202,7 @@ class GeometricMeanMonoid(Monoid):
     result = pa.float64()
     identity = (0.0, 0, 0, 0)
     dtypes = (_FLOAT64, _INT64, _INT64, _INT64)
+    kept_as = ("logarithms", "values", "zeros", "negatives")
 
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
         values, valid = as_float64(columns[0]), columns[0].mask
@@ -325,6 +369,7 @@ class MomentsMonoid(Monoid):
     result = pa.float64()
     identity = (0, 0.0, 0.0)
     dtypes = (_INT64, _FLOAT64, _FLOAT64)
+    kept_as = ("values", "mean", "squares")
 
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
         values = as_float64(columns[0])

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates import exact
-from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
+from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts, column_of_objects
 from slicewise.aggregates.checks import OneColumn, from_first, need_orderable, need_types, present
 from slicewise.columns import Column, is_integral, physical_dtype
 from slicewise.errors import AggregateError, OverflowInWindowError
@@ -22,8 +22,11 @@ from slicewise.kernels import segment_lengths
 __all__ = ["Max", "MaxCount", "Min", "MinCount", "Range", "larger", "smaller"]
 
 _BOOL = np.dtype(bool)
+_OBJECT = np.dtype(object)
 _INT64 = np.dtype(np.int64)
 _DAY_US = 86_400_000_000
+#: What the parts of extremes are called, which several aggregates share.
+SMALLEST, LARGEST = "smallest", "largest"
 
 
 def larger(a: Any, b: Any) -> Any:
@@ -83,7 +86,7 @@ class Max(_Extreme):
         need_types(self, types, 1)
         need_orderable(self, types[0])
         if physical_dtype(types[0]).hasobject:
-            return _ObjectExtreme(self, types)
+            return _ObjectExtreme(self, types, LARGEST)
         floats = pa.types.is_floating(types[0])
         return ExtremeMonoid(self, types, np.maximum, -np.inf if floats else exact.INT64_MIN)
 
@@ -118,7 +121,7 @@ class Min(_Extreme):
         need_types(self, types, 1)
         need_orderable(self, types[0])
         if physical_dtype(types[0]).hasobject:
-            return _ObjectExtreme(self, types)
+            return _ObjectExtreme(self, types, SMALLEST)
         if pa.types.is_floating(types[0]):
             # `fmin` passes over NaN, so that NaN is its identity; `minimum` would spread it.
             return ExtremeMonoid(self, types, np.fmin, np.nan)
@@ -135,6 +138,7 @@ class ExtremeMonoid(Monoid):
         self.result = types[0]
         self.identity = (identity, False)
         self.dtypes = (physical_dtype(types[0]), _BOOL)
+        self.kept_as = (LARGEST if ufunc is np.maximum else SMALLEST, "some")
         self._ufunc = ufunc
 
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
@@ -166,6 +170,10 @@ class ExtremeMonoid(Monoid):
 
 class _ObjectExtreme(ObjectMonoid):
     """Extremes of Python values. Left to right is as good as pairwise here, because partials do not grow."""
+
+    def __init__(self, aggregate: Aggregate, types: Sequence[pa.DataType], *kept_as: str) -> None:
+        super().__init__(aggregate, types)
+        self.kept_as = kept_as
 
     def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
         with np.errstate(all="ignore"):
@@ -234,7 +242,7 @@ class Range(OneColumn):
                 "or cast the column first"
             )
         if pa.types.is_decimal(type_):
-            return _DecimalRange(self, types)
+            return DecimalRange(self, types)
         return RangeMonoid(self, types)
 
 
@@ -242,6 +250,7 @@ class RangeMonoid(Monoid):
     """Three parts: the smallest, the largest, and whether there are any."""
 
     exact = True
+    kept_as = (SMALLEST, LARGEST, "some")
 
     def __init__(self, aggregate: Range, types: Sequence[pa.DataType]) -> None:
         super().__init__(aggregate, types)
@@ -285,18 +294,55 @@ class RangeMonoid(Monoid):
         return Column(ranges, self.result, valid)
 
 
-class _DecimalRange(_ObjectExtreme):
+class DecimalRange(Monoid):
+    """Two parts of Python values: the smallest and the largest, None where there are none."""
+
+    exact = True
+    identity = (None, None)
+    dtypes = (_OBJECT, _OBJECT)
+    kept_as = (SMALLEST, LARGEST)
+
+    def __init__(self, aggregate: Range, types: Sequence[pa.DataType]) -> None:
+        super().__init__(aggregate, types)
+        self.result = aggregate.result_type(*types)
+        self._both = Min().bind(*types), Max().bind(*types)
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        low, high = (monoid.lift(columns, times) for monoid in self._both)
+        return *low, *high
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        low, high = (m.combine((x,), (y,)) for m, x, y in zip(self._both, a, b, strict=True))
+        return *low, *high
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        low, high = (m.fold((part,), starts) for m, part in zip(self._both, parts, strict=True))
+        return *low, *high
+
+    def scan(self, parts: Parts) -> Parts:
+        low, high = (m.scan((part,)) for m, part in zip(self._both, parts, strict=True))
+        return *low, *high
+
     def lower(self, parts: Parts) -> Column:
         limit = decimal.Decimal(10) ** (self.result.precision - self.result.scale)
-        for partial in parts[0]:
-            value = self.aggregate.lower(partial)
+        pairs = (None if low is None else (low, high) for low, high in zip(*parts, strict=True))
+        ranges = [self.aggregate.lower(pair) for pair in pairs]
+        for value in ranges:
             if value is not None and value >= limit:
                 of = f" of column {self.aggregate.columns[0]!r}" if self.aggregate.columns else ""
                 raise OverflowInWindowError(
                     f"`range_`{of} does not fit in {self.result}: a window gives {value}; cast the column to fewer "
                     "decimals or to double"
                 )
-        return super().lower(parts)
+        return column_of_objects(ranges, self.result)
+
+    def upgraded(self, parts: Parts) -> Parts:
+        if len(parts) == 2:
+            return parts
+        low, high = np.empty(len(parts[0]), object), np.empty(len(parts[0]), object)
+        for i, pair in enumerate(parts[0]):
+            low[i], high[i] = pair or (None, None)
+        return low, high
 
 
 class _ExtremeCount(OneColumn):
@@ -384,6 +430,7 @@ class ExtremeCountMonoid(Monoid):
     def __init__(self, aggregate: Aggregate, types: Sequence[pa.DataType], extremes: Monoid) -> None:
         super().__init__(aggregate, types)
         self._extremes = extremes
+        self.kept_as = (extremes.kept_as[0], f"rows with the {extremes.kept_as[0]}")
         self.identity = (extremes.identity[0], 0)
         self.dtypes = (extremes.dtypes[0], _INT64)
 

@@ -160,6 +160,7 @@ class RunsMonoid(Monoid):
     aggregate: Percentile
     dtypes = (_OBJECT, _OBJECT)
     exact = True
+    kept_as = ("runs", "lengths of runs")
 
     def __init__(self, aggregate: Percentile, types: Sequence[pa.DataType]) -> None:
         super().__init__(aggregate, types)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
 from slicewise.aggregates.guarded import guarded
+from slicewise.aggregates.sharing import covering, shared_monoids
 from slicewise.amounts import UNITS, format_instant
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
@@ -23,6 +24,8 @@ __all__ = [
     "ARRIVAL",
     "SORTED",
     "VALUES",
+    "Answer",
+    "Component",
     "Group",
     "Plan",
     "check_runnable",
@@ -41,8 +44,8 @@ class Group:
 
     Attributes
     ----------
-    monoids
-        Positions of the aggregates among the plan's monoids, in result order.
+    aggregates
+        Positions of the aggregates among the plan's, in result order.
     families, family_queries
         The context-free families that the group's queries use, and for each of them the queries, as positions in the
         workload.
@@ -52,11 +55,38 @@ class Group:
         For each context-aware window (as position among the plan's) the queries over it.
     """
 
-    monoids: tuple[int, ...]
+    aggregates: tuple[int, ...]
     families: np.ndarray
     family_queries: tuple[np.ndarray, ...]
     sessions: Mapping[int, np.ndarray]
     context: Mapping[int, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """What windows are answered from: some parts of a kept partial, and the store that answers their ranges.
+
+    Attributes
+    ----------
+    kept
+        The position of the partial among the plan's monoids.
+    places
+        Where the parts of ``monoid`` stand in it.
+    """
+
+    monoid: Monoid
+    kept: int
+    places: tuple[int, ...]
+    store: Decision
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """How an aggregate is answered: ``monoid`` lowers the parts of a component that stand at ``places``."""
+
+    monoid: Monoid
+    component: int
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +95,13 @@ class Plan:
 
     Attributes
     ----------
-    aggregates, monoids, stores
-        The different aggregates of all queries, bound to their types, and how their windows are answered.
+    aggregates, answers
+        The different aggregates of all queries, and how each is answered.
+    monoids
+        What is kept per slice: aggregates that share parts are one monoid.
+    components
+        What windows are answered from. Each has a store of its own, so that an aggregate whose inverse would lose
+        digits does not cost another that is kept with it the running values.
     windows
         The different context-free windows of all queries.
     gaps
@@ -90,8 +125,9 @@ class Plan:
     ordered: bool
     characteristics: Characteristics
     aggregates: tuple[Aggregate, ...]
+    answers: tuple[Answer, ...]
     monoids: tuple[Monoid, ...]
-    stores: tuple[Decision, ...]
+    components: tuple[Component, ...]
     windows: tuple[Window, ...]
     gaps: tuple[int, ...]
     context: tuple[Window, ...]
@@ -172,12 +208,13 @@ def plan_for(
     c = characteristics_of(workload, ordered=ordered)
     aggregates = tuple(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     bound = (a.bind(*(types[column] for column in a.columns)) for a in aggregates)
-    monoids = tuple(guarded(monoid, number) for number, monoid in enumerate(bound))
-    for monoid in monoids:
+    lowering = tuple(guarded(monoid, number) for number, monoid in enumerate(bound))
+    for monoid in lowering:
         monoid.set_time_type(time_type, workload.time_measure.unit)
         if ties != ARRIVAL and not workload.order:
             monoid.break_ties_by_value()
-    stores = tuple(_store(m, c, store) for m in monoids)
+    monoids, place = shared_monoids(lowering)
+    components, answers = _components(lowering, place, monoids, [_store(m, c, store) for m in lowering])
     windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.is_periodic))
     context = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.needs_rows))
     for window in context:
@@ -189,8 +226,9 @@ def plan_for(
         ordered=ordered,
         characteristics=c,
         aggregates=aggregates,
-        monoids=monoids,
-        stores=stores,
+        answers=answers,
+        monoids=tuple(monoids),
+        components=components,
         windows=windows,
         gaps=gaps,
         context=context,
@@ -198,7 +236,7 @@ def plan_for(
         recomputed=recomputed,
         tuple_types={name: types[name] for name in workload.columns} if recomputed else {},
         column_types={name: types[name] for name in workload.columns},
-        schema=_schema(workload, types, time_type, dict(zip(aggregates, monoids, strict=True))),
+        schema=_schema(workload, types, time_type, dict(zip(aggregates, lowering, strict=True))),
         max_slice=max_slice,
         order={ARRIVAL: tuple(workload.order), VALUES: tie_columns(workload), SORTED: ()}[ties],
     )
@@ -260,6 +298,34 @@ def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:
     return Decision(wanted, "asked for")
 
 
+def _components(
+    lowering: Sequence[Monoid], place: Sequence[int], kept: Sequence[Monoid], stores: Sequence[Decision]
+) -> tuple[tuple[Component, ...], tuple[Answer, ...]]:
+    """From which parts of what is kept each aggregate is answered, and by which store.
+
+    Aggregates that are kept together and take the same kind of store are answered from the same ranges, where the parts
+    of one hold those of the other.
+    """
+    components: list[Component] = []
+    together: dict[tuple[int, str], list[int]] = {}
+    for number, store in enumerate(stores):
+        together.setdefault((place[number], store.choice), []).append(number)
+    for (at, _), numbers in together.items():
+        for monoid in covering([lowering[number] for number in numbers]):
+            where = tuple(kept[at].labels.index(label) for label in monoid.labels)
+            components.append(Component(monoid, at, where, stores[lowering.index(monoid)]))
+    answers = []
+    for monoid, at, store in zip(lowering, place, stores, strict=True):
+        component = next(
+            i
+            for i, c in enumerate(components)
+            if c.kept == at and c.store.choice == store.choice and set(monoid.labels) <= set(c.monoid.labels)
+        )
+        where = tuple(components[component].monoid.labels.index(label) for label in monoid.labels)
+        answers.append(Answer(monoid, component, where))
+    return tuple(components), tuple(answers)
+
+
 def _groups(
     workload: Workload,
     aggregates: Sequence[Aggregate],
@@ -273,7 +339,7 @@ def _groups(
         together.setdefault(tuple(place[a] for a in query.aggregates.values()), []).append(number)
     family_of = {w: i for i, w in enumerate((*windows, *context))}
     groups = []
-    for monoids, queries in together.items():
+    for numbers_of_aggregates, queries in together.items():
         families: dict[int, list[int]] = {}
         sessions: dict[int, list[int]] = {}
         for number in queries:
@@ -284,7 +350,7 @@ def _groups(
                 families.setdefault(family_of[window], []).append(number)
         groups.append(
             Group(
-                monoids,
+                numbers_of_aggregates,
                 np.array([f for f in sorted(families) if f < len(windows)], np.int64),
                 tuple(np.array(families[f]) for f in sorted(families) if f < len(windows)),
                 {gap: np.array(numbers) for gap, numbers in sessions.items()},

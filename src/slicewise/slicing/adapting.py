@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.input import conform
+from slicewise.slicing.part_labels import Labels, carried_parts, labels_from_data
 from slicewise.slicing.rows.context_state import ContextAwareState, carried_queries
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slice_manager import TimeState
-from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.times import INFINITY
 from slicewise.workload import Query
@@ -31,25 +30,25 @@ __all__ = ["StateLayout", "adapted_state", "carried_state"]
 
 @dataclass(frozen=True)
 class StateLayout:
-    """What the arrays of a state stand for: which aggregates, windows and gaps, in which order."""
+    """What the arrays of a state stand for: which parts of partials, windows and gaps, in which order."""
 
-    aggregates: tuple[str, ...]
+    labels: Labels
     windows: tuple[str, ...]
     gaps: tuple[int, ...]
 
     @classmethod
     def of(cls, plan: Plan) -> StateLayout:
         """The layout of a plan's states."""
-        return cls(tuple(map(repr, plan.aggregates)), tuple(map(repr, plan.windows)), plan.gaps)
+        return cls(tuple(m.labels for m in plan.monoids), tuple(map(repr, plan.windows)), plan.gaps)
 
     def to_data(self) -> dict[str, Any]:
         """The layout as plain data."""
-        return {"aggregates": self.aggregates, "windows": self.windows, "gaps": self.gaps}
+        return {"labels": self.labels, "windows": self.windows, "gaps": self.gaps}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> StateLayout:
         """The layout from what :meth:`to_data` gave."""
-        return cls(*(tuple(data[name]) for name in ("aggregates", "windows", "gaps")))
+        return cls(labels_from_data(data), tuple(data["windows"]), tuple(data["gaps"]))
 
 
 def adapted_state(engine: Engine, plan: Plan) -> State:
@@ -76,11 +75,11 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
         # The rows are there: cut them at the edges of the new query, and nothing is lost to it.
         slices = tuples.cut(target.edges.needed_cells(tuples.time, target.horizon), plan.gaps, plan.monoids)
         state = replace(state, time=replace(state.time, slices=slices))
-        missing: set[str] = set()
+        known_since = dict.fromkeys((label for monoid in plan.monoids for label in monoid.labels), -INFINITY)
     else:
-        missing = {repr(a) for q in added for a in q.aggregates.values()} - set(map(repr, engine.plan.aggregates))
+        known_since = _known_since(engine)
     on_time = [q for q in added if q.name not in counting]
-    since = {q.name: complete_since(q, state, missing) for q in on_time} | dict.fromkeys(counting, begin)
+    since = {q.name: complete_since(q, state, plan, known_since) for q in on_time} | dict.fromkeys(counting, begin)
     after = {q.name: old.watermark for q in on_time}
     return replace(
         state,
@@ -89,15 +88,29 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
     )
 
 
-def complete_since(query: Query, state: State, missing: set[str]) -> int:
+def _known_since(engine: Engine) -> dict[str, int]:
+    """For each part that is kept, the event time from which on slices have it: not before a query asked for it."""
+    plan = engine.plan
+    known: dict[str, int] = {}
+    monoids = {a: answer.monoid for a, answer in zip(plan.aggregates, plan.answers, strict=True)}
+    for query in plan.workload.queries:
+        since = engine.reports_from.get(query.name, -INFINITY)
+        for label in (label for a in query.aggregates.values() for label in monoids[a].labels):
+            known[label] = min(known.get(label, INFINITY), since)
+    return known
+
+
+def complete_since(query: Query, state: State, plan: Plan, known_since: Mapping[str, int]) -> int:
     """The event time from which a query that is added now gets every window right.
 
-    Rows before ``forgotten`` are gone, slices that are there do not have the partials of ``missing`` aggregates, and a
-    slice that an edge of the new query runs through cannot be told apart.
+    Rows before ``complete_from`` are gone, slices that are there do not have the parts of partials that nobody asked
+    for, and a slice that an edge of the new query runs through cannot be told apart.
     """
     slices, since = state.time.slices, state.time.complete_from
-    if any(repr(a) in missing for a in query.aggregates.values()):
-        since = max(since, state.latest + 1)
+    asked = set(query.aggregates.values())
+    monoids = (answer.monoid for a, answer in zip(plan.aggregates, plan.answers, strict=True) if a in asked)
+    for label in (label for monoid in monoids for label in monoid.labels):
+        since = max(since, known_since.get(label, state.latest + 1))
     gap = query.window.session_gap
     if gap is not None:
         unclear = slices.last[slices.last - slices.first > gap]
@@ -116,7 +129,7 @@ def carried_state(state: State, layout: StateLayout, plan: Plan) -> State:
     slices = replace(
         time.slices,
         closed_gaps=_levels(time.slices.closed_gaps, layout.gaps, plan.gaps),
-        parts=_parts(time.slices, layout.aggregates, plan),
+        parts=carried_parts(time.slices, layout.labels, plan.monoids, plan),
     )
     carried = (carried_queries(queries, plan) for queries in state.context_aware)
     return replace(
@@ -146,15 +159,6 @@ def _levels(closed: np.ndarray, old: Sequence[int], new: Sequence[int]) -> np.nd
     largest = np.array([-1, *old])
     levels: np.ndarray = np.searchsorted(np.array(new, np.int64), largest, "right")[closed]
     return levels
-
-
-def _parts(slices: Slices, aggregates: Sequence[str], plan: Plan) -> tuple[Parts, ...]:
-    place = {label: i for i, label in enumerate(aggregates)}
-    parts = []
-    for monoid in plan.monoids:
-        at = place.get(repr(monoid.aggregate))
-        parts.append(monoid.identities(len(slices)) if at is None else slices.parts[at])
-    return tuple(parts)
 
 
 def _tuples(tuples: Tuples, gaps: Sequence[int], plan: Plan) -> Tuples:

@@ -69,9 +69,7 @@ def continue_from(
             f"made: operator(types={{{missing[0]!r}: 'double'}})"
         )
     plan = make_plan(kept, wider, bound.time_type)
-    engine = Engine(
-        plan, carried_state(widened_state(bound.engine, bound.layout, bound.types, plan), bound.layout, plan)
-    )
+    engine = Engine(plan, widened_state(carried_state(bound.engine, bound.layout, plan), bound.types, plan))
     if kept.queries != workload.queries:
         check_time(workload, bound.time_type)
         plan = make_plan(workload, wider, bound.time_type)

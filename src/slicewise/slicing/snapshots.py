@@ -29,7 +29,8 @@ from slicewise.workload import Workload
 
 __all__ = ["FORMAT", "BoundState", "Counters", "OperatorState", "counting", "describe", "fingerprint", "retire"]
 
-FORMAT = 5
+#: The format that is written, and the oldest one that is read.
+FORMAT, OLDEST = 6, 5
 #: What may not change between a snapshot and the workload that continues from it.
 IDENTITY = ("time", "unit", "keys", "order", "lateness", "ordered")
 #: The name under which the type of the time column stands beside those of other columns.
@@ -156,10 +157,10 @@ class OperatorState:
             raise StateError(
                 f"the snapshot has format {data['format']}, and this version reads up to {FORMAT}; upgrade slicewise"
             )
-        if data["format"] < FORMAT:
+        if data["format"] < OLDEST:
             raise StateError(
-                f"the snapshot has format {data['format']}, and this version reads {FORMAT}; finish with the version "
-                "that took it, or start anew"
+                f"the snapshot has format {data['format']}, and this version reads {OLDEST} to {FORMAT}; finish with "
+                "the version that took it, or start anew"
             )
         bound = None if data["bound"] is None else BoundState.from_data(data["bound"])
         held = results_from_data(data["held"])

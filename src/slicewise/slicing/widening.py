@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from slicewise.aggregates.base import rescaled
+from slicewise.aggregates.base import Monoid, rescaled
 from slicewise.columns import Column, type_name
 from slicewise.errors import StateError
 from slicewise.plan.plan import Plan
-from slicewise.slicing.adapting import StateLayout
 from slicewise.slicing.engine import State
+from slicewise.slicing.rows.context_state import monoids_of
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 
@@ -81,15 +81,11 @@ def _scale(type_: pa.DataType) -> int:
     return type_.scale if pa.types.is_decimal(type_) else 0
 
 
-def widened_state(state: State, layout: StateLayout, types: Mapping[str, pa.DataType], plan: Plan) -> State:
-    """A state that was written with other ``types``, as a plan with wider ones needs it."""
-    monoids = {repr(m.aggregate): m for m in plan.monoids}
+def widened_state(state: State, types: Mapping[str, pa.DataType], plan: Plan) -> State:
+    """A state of a plan whose columns had other ``types`` when it was written, as the plan with wider ones needs it."""
 
-    def slices(kept: Slices, aggregates: Sequence[str]) -> Slices:
-        parts = [
-            parts if name not in monoids else monoids[name].widened(parts, types)
-            for name, parts in zip(aggregates, kept.parts, strict=True)
-        ]
+    def slices(kept: Slices, monoids: Sequence[Monoid]) -> Slices:
+        parts = (monoid.widened(parts, types) for monoid, parts in zip(monoids, kept.parts, strict=True))
         return replace(kept, parts=tuple(parts))
 
     def tuples(kept: Tuples) -> Tuples:
@@ -97,8 +93,9 @@ def widened_state(state: State, layout: StateLayout, types: Mapping[str, pa.Data
         columns = {n: widened(c, known[n]) if n in known else c for n, c in kept.columns.items()}
         return replace(kept, columns=columns)
 
-    time = replace(state.time, slices=slices(state.time.slices, layout.aggregates), tuples=tuples(state.time.tuples))
+    time = replace(state.time, slices=slices(state.time.slices, plan.monoids), tuples=tuples(state.time.tuples))
     context_aware = tuple(
-        replace(q, slices=slices(q.slices, q.aggregates), rows=tuples(q.rows)) for q in state.context_aware
+        replace(q, slices=slices(q.slices, [plan.monoids[i] for i in monoids_of(plan, q.queries)]), rows=tuples(q.rows))
+        for q in state.context_aware
     )
     return replace(state, time=time, context_aware=context_aware)

@@ -20,8 +20,9 @@ from slicewise.aggregates import exact
 from slicewise.aggregates.arithmetic import Avg, Count, Sum
 from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
-from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
+from slicewise.aggregates.order import DecimalRange, Max, MaxCount, Min, MinCount, Range
 from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
+from slicewise.aggregates.sharing import SharedMonoid, shared_parts
 from slicewise.aggregates.visual import M4
 from slicewise.columns import Column
 from slicewise.spark.row_order import comparable, tie_breakers
@@ -38,6 +39,8 @@ _Function = Callable[[Expression], Expression]
 
 def partials_of(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     """Add what the JVM must compute for an aggregate to the slice columns; the reader turns it into parts."""
+    if isinstance(monoid, SharedMonoid):
+        return partial(_read_shared, monoid.places, [partials_of(m, source, slice_columns) for m in monoid.members])
     return PARTIALS[type(monoid.aggregate)](monoid, source, slice_columns)
 
 
@@ -83,8 +86,13 @@ def _counts(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Read
 
 def _products(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     name = monoid.aggregate.columns[0]
-    product = slice_columns.column(("product", name), F.product(source.internal(name)))
-    return partial(_read_filled, [product, count_of(name, source, slice_columns)], monoid.identity)
+    value = source.internal(name).cast("double")
+    names = [
+        slice_columns.column(("product", name), F.product(F.when(value != 0, value))),
+        _zeros(name, value, slice_columns),
+        count_of(name, source, slice_columns),
+    ]
+    return partial(_read_products, names)
 
 
 def _logarithms(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
@@ -93,10 +101,14 @@ def _logarithms(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> 
     names = [
         slice_columns.column(("logarithms", name), F.sum(F.when(value > 0, F.ln(value)))),
         count_of(name, source, slice_columns),
-        slice_columns.column(("zeros", name), F.count_if(value == 0)),
+        _zeros(name, value, slice_columns),
         slice_columns.column(("negatives", name), F.count_if(value < 0)),
     ]
     return partial(_read_numbers, names)
+
+
+def _zeros(name: str, value: Expression, slice_columns: SliceColumns) -> str:
+    return slice_columns.column(("zeros", name), F.count_if(value == 0))
 
 
 def _moments(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
@@ -124,8 +136,8 @@ def _extreme_of(function: _Function, name: str, source: Source, slice_columns: S
 def _range(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     name, type_ = monoid.aggregate.columns[0], monoid.types[0]
     low, high = (_extreme_of(function, name, source, slice_columns) for function in (F.min, F.max))
-    if isinstance(monoid, ObjectMonoid):
-        return partial(_read_pairs, low, high, type_, None)
+    if isinstance(monoid, DecimalRange):
+        return partial(_read_both, low, high, type_)
     return partial(_read_range, low, high, type_, monoid.identity)
 
 
@@ -254,15 +266,18 @@ PARTIALS: dict[type[Aggregate], Callable[[Monoid, Source, SliceColumns], Reader]
 # How it comes back
 
 
+def _read_shared(places: Sequence[Sequence[int]], readers: Sequence[Reader], columns: Columns) -> Parts:
+    return shared_parts(places, [read(columns) for read in readers])
+
+
 def _read_numbers(names: Sequence[str], columns: Columns) -> Parts:
     return tuple(values_of(columns, n).values for n in names)
 
 
-def _read_filled(names: Sequence[str], identity: Sequence[Any], columns: Columns) -> Parts:
-    parts = [values_of(columns, n) for n in names]
-    return tuple(
-        c.values if c.valid is None else np.where(c.valid, c.values, x) for c, x in zip(parts, identity, strict=True)
-    )
+def _read_products(names: Sequence[str], columns: Columns) -> Parts:
+    products, zeros, n = (values_of(columns, name) for name in names)
+    mantissa, exponent = np.frexp(np.where(products.mask, products.values, 1.0))
+    return mantissa, exponent.astype(np.int64), zeros.values, n.values
 
 
 def _read_moments(names: Sequence[str], columns: Columns) -> Parts:
@@ -284,6 +299,10 @@ def _read_extreme(name: str, type_: pa.DataType, identity: Any, columns: Columns
 def _read_range(low: str, high: str, type_: pa.DataType, identity: Sequence[Any], columns: Columns) -> Parts:
     least, some = _read_extreme(low, type_, identity[0], columns)
     return least, _read_extreme(high, type_, identity[1], columns)[0], some
+
+
+def _read_both(low: str, high: str, type_: pa.DataType, columns: Columns) -> Parts:
+    return *_read_objects(low, type_, columns), *_read_objects(high, type_, columns)
 
 
 def _read_pairs(one: str, other: str, type_: pa.DataType, empty: Any, columns: Columns) -> Parts:

@@ -14,9 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
-from slicewise.aggregates.base import Parts, take_parts
+from slicewise.aggregates.base import Parts, pick_parts, take_parts
+from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges
-from slicewise.plan.plan import Plan
+from slicewise.plan.plan import Group, Plan
 from slicewise.results import INSERT, RETRACT, Block
 from slicewise.slicing.answers.lowering import Asked
 from slicewise.slicing.answers.range_stores import STORES, LazyStore, Store
@@ -30,8 +31,8 @@ __all__ = ["Answers", "Partials", "QueryFanOut", "ReportLimits", "StoredPartials
 class Partials(Protocol):
     """What windows are ranges of."""
 
-    def query(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
-        """The partials of one of the plan's aggregates over ranges, none of them empty."""
+    def query(self, component: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one of the plan's components over ranges, none of them empty."""
 
     def times(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The event times of the first and the last row of ranges."""
@@ -43,7 +44,7 @@ class StoredPartials:
     Parameters
     ----------
     parts
-        For each of the plan's aggregates the partials of all slices.
+        For each of the plan's monoids the partials of all slices.
     some
         Which of the slices ranges are about; all of them if it is None.
     first, last
@@ -67,12 +68,14 @@ class StoredPartials:
         self._parts, self._first, self._last, self._some = parts, first, last, some
         self._stores: dict[int, Store] = {}
 
-    def query(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
-        store = self._stores.get(monoid)
+    def query(self, component: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        store = self._stores.get(component)
         if store is None:
-            parts = self._parts[monoid] if self._some is None else take_parts(self._parts[monoid], self._some)
-            kind = LazyStore if self.disjoint else STORES[self.plan.stores[monoid].choice]
-            store = self._stores[monoid] = kind(self.plan.monoids[monoid], parts)
+            planned = self.plan.components[component]
+            parts = pick_parts(self._parts[planned.kept], planned.places)
+            parts = parts if self._some is None else take_parts(parts, self._some)
+            kind = LazyStore if self.disjoint else STORES[planned.store.choice]
+            store = self._stores[component] = kind(planned.monoid, parts)
         return store.query(low, high)
 
     def times(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -170,12 +173,23 @@ class Answers:
             how = (change, revision) if asked is None else (change[asked], revision[asked])
             label = partial(fan_out.first_query, w.family)
             lowering = Asked(self.plan, self.keys, label, w.key, w.start, w.end, by_position)
-            values = tuple(lowering.lower(m, partials.query(m, w.low, w.high)) for m in group.monoids)
+            values = self._values(group, lowering, partials, w)
             times = partials.times(w.low, w.high) if by_position else None
             keys = self.keys.decode(w.key) if window is None else ()
             block = Block(keys, query, w.start, w.end, how[0], how[1], values, times, w.repeats)
             blocks.append(self._finished(block, w.key, window, w.decided))
         return blocks
+
+    def _values(self, group: Group, lowering: Asked, partials: Partials, windows: WindowRanges) -> tuple[Column, ...]:
+        """The results of a group's aggregates over windows. Aggregates of one component share its ranges."""
+        ranges: dict[int, Parts] = {}
+        values = []
+        for aggregate in group.aggregates:
+            answer = self.plan.answers[aggregate]
+            if answer.component not in ranges:
+                ranges[answer.component] = partials.query(answer.component, windows.low, windows.high)
+            values.append(lowering.lower(answer.monoid, pick_parts(ranges[answer.component], answer.places)))
+        return tuple(values)
 
     def retractions(
         self, gone: ReportedWindows, queries: Sequence[QueryFanOut], *, by_position: bool = False

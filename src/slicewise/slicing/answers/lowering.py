@@ -42,9 +42,8 @@ class Asked:
     end: np.ndarray
     by_position: bool = False
 
-    def lower(self, monoid: int, parts: Parts) -> Column:
+    def lower(self, bound: Monoid, parts: Parts) -> Column:
         """The results of one of the plan's aggregates over these windows, from their partials."""
-        bound = self.plan.monoids[monoid]
         if isinstance(bound, GuardedMonoid):
             return self._lower_user_code(bound, parts)
         try:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, take_parts
+from slicewise.aggregates.sharing import SharedMonoid
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import expand_ranges, sorted_unique
@@ -27,7 +28,7 @@ from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of
-from slicewise.slicing.rows.cut_updates import CachedCuts
+from slicewise.slicing.rows.cut_updates import RECOMPUTE, CachedCuts
 from slicewise.slicing.rows.discretisers import Arrivals, ConditionWindows, Remembered, Retained, ordinals
 from slicewise.slicing.rows.handover import Handover
 from slicewise.slicing.rows.monotonic import Misfit, fits_column, fitting, misfits
@@ -407,8 +408,10 @@ def _entries(windows: WindowRanges, cuts: SharedCuts) -> ReportedWindows:
 
 
 def _removal(monoid: Monoid) -> str:
-    how: str = how_rows_leave(AggregateTraits.of(monoid.aggregate), exact=monoid.exact).choice
-    return how
+    """How rows leave partials: of several aggregates that are kept together, all by the same way or all anew."""
+    members = monoid.members if isinstance(monoid, SharedMonoid) else (monoid,)
+    ways = {how_rows_leave(AggregateTraits.of(m.aggregate), exact=m.exact).choice for m in members}
+    return ways.pop() if len(ways) == 1 else RECOMPUTE
 
 
 def _copy(column: Column) -> Column:

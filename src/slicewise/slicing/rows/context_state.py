@@ -14,6 +14,7 @@ from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.input import conform
+from slicewise.slicing.part_labels import Labels, carried_parts, labels_from_data
 from slicewise.slicing.rows.cut_updates import CachedCuts
 from slicewise.slicing.rows.discretisers import ConditionWindows, Remembered
 from slicewise.slicing.rows.monotonic import fits_column
@@ -45,8 +46,8 @@ class ContextAwareState:
         The event time from which on rows are counted.
     arrived
         How many rows have arrived so far.
-    aggregates
-        What the parts of slices are partials of.
+    labels
+        What the parts of slices hold.
     windows
         For each discretiser, by name, the windows that it numbers.
     reported, memory
@@ -64,7 +65,7 @@ class ContextAwareState:
     queries: tuple[str, ...]
     since: int = -INFINITY
     arrived: int = 0
-    aggregates: tuple[str, ...] = ()
+    labels: Labels = ()
     windows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reported: Mapping[str, ReportedWindows] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class ContextAwareState:
             NO_ROWS,
             queries,
             since,
-            aggregates=tuple(repr(m.aggregate) for m in monoids),
+            labels=tuple(m.labels for m in monoids),
             windows={d.name: tuple(map(repr, d.windows)) for d in discretisers},
         )
 
@@ -130,6 +131,7 @@ class ContextAwareState:
             "rows": self.rows.to_data(),
             "slices": self.slices.to_data(),
             **{name: getattr(self, name) for name in _PLAIN},
+            "labels": self.labels,
             "windows": dict(self.windows),
             "reported": {name: table.to_data() for name, table in self.reported.items()},
             "memory": {name: memory.to_data() for name, memory in self.memory.items()},
@@ -142,6 +144,7 @@ class ContextAwareState:
             rows=Tuples.from_data(data["rows"]),
             slices=Slices.from_data(data["slices"]),
             **{name: data[name] for name in _PLAIN},
+            labels=labels_from_data(data),
             windows={name: tuple(windows) for name, windows in data["windows"].items()},
             reported={name: ReportedWindows.from_data(table) for name, table in data["reported"].items()},
             memory={name: Remembered.from_data(memory) for name, memory in data["memory"].items()},
@@ -150,7 +153,7 @@ class ContextAwareState:
 
 
 #: What is plain data as it is.
-_PLAIN = ("base", "last_seen", "queries", "since", "arrived", "aggregates")
+_PLAIN = ("base", "last_seen", "queries", "since", "arrived")
 
 
 def _key_range(key: np.ndarray, low: int, high: int) -> slice:
@@ -177,13 +180,13 @@ def carried_queries(state: ContextAwareState, plan: Plan) -> ContextAwareState |
             reported[name] = table.renumbered(np.array([places.get(w, -1) for w in state.windows[name]], np.int64))
     nothing = Column.of([None] * len(state.rows))
     columns = {n: state.rows.columns.get(n, conform(nothing, c.type, n)) for n, c in wanted.rows.columns.items()}
-    parts = tuple(state.slices.parts[state.aggregates.index(name)] for name in wanted.aggregates)
+    monoids = [plan.monoids[i] for i in monoids_of(plan, names)]
     return replace(
         state,
         rows=replace(state.rows, columns=columns),
-        slices=replace(state.slices, parts=parts),
+        slices=replace(state.slices, parts=carried_parts(state.slices, state.labels, monoids, plan)),
         queries=names,
-        aggregates=wanted.aggregates,
+        labels=wanted.labels,
         windows=wanted.windows,
         reported=reported,
         memory={name: memory for name, memory in state.memory.items() if name in wanted.windows},
@@ -195,4 +198,5 @@ def monoids_of(plan: Plan, queries: Sequence[str]) -> list[int]:
     """Which of a plan's monoids some queries need."""
     asked = set(queries)
     computed = {a for q in plan.workload.queries if q.name in asked for a in q.aggregates.values()}
-    return [i for i, a in enumerate(plan.aggregates) if a in computed]
+    needed = (answer for a, answer in zip(plan.aggregates, plan.answers, strict=True) if a in computed)
+    return sorted({plan.components[answer.component].kept for answer in needed})

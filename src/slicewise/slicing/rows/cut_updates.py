@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
+from slicewise.aggregates.sharing import SharedMonoid
 from slicewise.kernels import enumerate_ranges, expand_ranges, segment_starts, sorted_unique
 
 __all__ = ["INVERT", "RECOMPUTE", "SPARE", "CachedCuts", "CutUpdate", "divided"]
@@ -163,7 +164,7 @@ class CutUpdate:
             if how == INVERT:
                 out = put_parts(out, self.leaving.cut, monoid.invert(held, gone))
             else:
-                again[self.leaving.cut] = _holds(held, gone)
+                again[self.leaving.cut] = _holds(monoid, held, gone)
                 again[self.leaving.cut[monoid.failed(gone)]] = True
         came = self.entering.without(again)
         if len(came.cut):
@@ -200,15 +201,21 @@ class _Moved:
         return _Moved(self.rows[kept], out)
 
 
-def _holds(all_rows: Parts, gone: Parts) -> np.ndarray:
+def _holds(monoid: Monoid, all_rows: Parts, gone: Parts) -> np.ndarray:
     """Whether the extreme of all rows may be among those of the rows that are gone.
 
     An extreme that is another one than that of the rows gone is held by a row that stays. Array partials end with
     whether, or how often, there is an extreme at all.
     """
-    if len(gone) == 1:
-        return np.array([_same(a, b) for a, b in zip(all_rows[0], gone[0], strict=True)], bool)
     equal = np.zeros(len(gone[-1]), bool)
+    if isinstance(monoid, SharedMonoid):
+        for member, operands in zip(monoid.members, monoid.of_members(all_rows, gone), strict=True):
+            equal |= _holds(member, *operands)
+        return equal
+    if gone[-1].dtype == object:
+        for whole, left in zip(all_rows, gone, strict=True):
+            equal |= np.array([_same(a, b) for a, b in zip(whole, left, strict=True)], bool)
+        return equal
     for a, b in zip(all_rows[:-1], gone[:-1], strict=True):
         equal |= (a == b) | ((a != a) & (b != b))
     return equal & (gone[-1] > 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slicewise.aggregates.base import Parts, put_parts, take_parts
+from slicewise.aggregates.base import Parts, pick_parts, put_parts, take_parts
 from slicewise.columns import Column
 from slicewise.kernels import expand_ranges
 from slicewise.plan.plan import Plan
@@ -34,7 +34,7 @@ class SharedCuts:
     Parameters
     ----------
     monoids
-        Which of the plan's aggregates the slices among the rows have partials of, in the order of their parts.
+        Which of the plan's monoids the slices among the rows have partials of, in the order of their parts.
     some
         The places that count, all of them single rows; windows are then ranges of these.
     inner
@@ -94,12 +94,13 @@ class SharedCuts:
 
     # What windows are made of
 
-    def query(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
-        """The partials of one of the plan's aggregates over windows."""
-        if monoid not in self._stores:
-            kind = STORES[self.plan.stores[monoid].choice]
-            self._stores[monoid] = kind(self.plan.monoids[monoid], self.parts(monoid))
-        return self._stores[monoid].query(self._number[low], self._number[high])
+    def query(self, component: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one of the plan's components over windows."""
+        if component not in self._stores:
+            planned = self.plan.components[component]
+            parts = pick_parts(self.parts(planned.kept), planned.places)
+            self._stores[component] = STORES[planned.store.choice](planned.monoid, parts)
+        return self._stores[component].query(self._number[low], self._number[high])
 
     def times(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The event times of the first and the last row of windows."""

@@ -41,7 +41,8 @@ _NAME = T.StructType([T.StructField("name", T.StringType())])
 _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("head", T.StringType())])
 #: The chunk that is always written: in JSON, the directory of the others and what of the state is not the engine's.
 HEAD = "head"
-FORMAT = 4
+#: The format that is written, and the oldest one that is read.
+FORMAT, OLDEST = 5, 4
 _LOG = logging.getLogger("slicewise")
 
 
@@ -314,10 +315,10 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
         raise StateError(
             f"the checkpoint has format {head['format']}, and this version reads up to {FORMAT}; upgrade slicewise"
         )
-    if head["format"] < FORMAT:
+    if head["format"] < OLDEST:
         raise StateError(
-            f"the checkpoint has format {head['format']}, and this version reads {FORMAT}; finish with the version "
-            "that wrote it, or start with a new checkpoint"
+            f"the checkpoint has format {head['format']}, and this version reads {OLDEST} to {FORMAT}; finish with the "
+            "version that wrote it, or start with a new checkpoint"
         )
     stored, current = head["identity"], job.identity()
     if stored["shards"] != current["shards"]:
