@@ -28,12 +28,13 @@ __all__ = [
     "ask",
     "find_java",
     "find_spark_home",
+    "old_pyspark",
     "python_problem",
     "without_pyspark",
 ]
 
 OLDEST_JAVA = 17
-OLDEST_PYSPARK = (4, 3)
+OLDEST_PYSPARK = (4, 0)
 INSTALL_JAVA = "sudo apt install openjdk-17-jre-headless (or: brew install openjdk@17, conda install openjdk=17)"
 _TIMEOUT_SECONDS = 60
 #: What workers import, by the names that pip knows: always, and for the state of streams.
@@ -156,12 +157,19 @@ def without_pyspark(error: ImportError) -> ImportError:
         return MissingPackageError(
             f"Spark is not available: {missing} is not installed; pip install 'slicewise[spark]'"
         )
-    if pyspark is not None and tuple(map(int, re.findall(r"\d+", pyspark)[:2])) < OLDEST_PYSPARK:
-        oldest = ".".join(map(str, OLDEST_PYSPARK))
-        return MissingPackageError(
-            f"slicewise needs pyspark {oldest} or newer; got {pyspark}; pip install 'pyspark>={oldest}'"
-        )
-    return error
+    return (old_pyspark(pyspark) if pyspark is not None else None) or error
+
+
+def old_pyspark(version: str) -> MissingPackageError | None:
+    """Why this version of pyspark cannot run slicewise, or None if it can."""
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) >= OLDEST_PYSPARK:
+        return None
+    oldest = ".".join(map(str, OLDEST_PYSPARK))
+    return MissingPackageError(
+        f"slicewise runs on Spark {oldest} and newer, and this is pyspark {version}, whose streams cannot hold its "
+        f"state; pip install 'pyspark>={oldest}', or take a runtime of your service with Spark 4 (Databricks 17.3 LTS, "
+        "Fabric 2.0, EMR Spark 8); workload.operator() needs no Spark"
+    )
 
 
 def ask(*command: str) -> str | None:

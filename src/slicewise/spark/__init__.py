@@ -1,8 +1,13 @@
 """slicewise on Spark: the only folder that imports pyspark. ``workload.run(df)`` is the door to it."""
 
-from slicewise.installation import without_pyspark
+from slicewise.installation import old_pyspark, without_pyspark
 
 try:
+    import pyspark
+
+    too_old = old_pyspark(pyspark.__version__)
+    if too_old is not None:
+        raise too_old
     from slicewise.spark.result_frames import latest, only
     from slicewise.spark.running import run
     from slicewise.spark.session import local_session

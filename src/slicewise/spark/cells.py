@@ -8,11 +8,11 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import arrow_udf
 
 from slicewise.plan.decisions import Decision
 from slicewise.plan.grids import Progression
 from slicewise.slicing import Edges
+from slicewise.spark.versions import arrow_function
 from slicewise.times import INFINITY
 
 __all__ = ["cell_of", "choose_cells"]
@@ -76,6 +76,4 @@ def _looked_up(time: Column, edges: Edges) -> Column:
         filled = times.fill_null(0).to_numpy(zero_copy_only=False)
         return pa.array(cut.floor(filled), mask=times.is_null().to_numpy(zero_copy_only=False))
 
-    # PySpark reads the kind of function from its hints and warns where it is given; its stubs know only the latter.
-    cell: Column = arrow_udf(floor, "long")(time)  # type: ignore[call-overload]
-    return cell
+    return arrow_function(floor, "long")(time)

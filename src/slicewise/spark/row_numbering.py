@@ -67,7 +67,8 @@ def measure_rows(
     so_far = over.rowsBetween(Over.unboundedPreceding, Over.currentRow)
     turned = _turned(source, measures, plan, over)
     read = {f"m{i}": _reading(m, source) for i, m in enumerate(measures) if not isinstance(m, Positions)}
-    rows = rows.withColumns(read)
+    if read:  # Spark Connect refuses to add no columns
+        rows = rows.withColumns(read)
     running = {f"r{name}": _running(measures[int(name[1:])], F.col(name)).over(so_far) for name in read}
     # A count and not row_number(), which ends at 2**31.
     rows = rows.withColumns({POSITION: F.count(F.lit(1)).over(so_far) - 1, **running, **turned})

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyspark import SparkFiles
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from slicewise.errors import SetupError
 from slicewise.installation import OLDEST_JAVA, Problem, find_java, find_spark_home, python_problem
 
-__all__ = ["check_java", "check_streaming", "check_workers", "local_session", "share_py_files"]
+__all__ = ["check_java", "check_streaming", "check_workers", "local_session", "setting", "share_py_files"]
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 #: How Spark logs in a session of ours: it reads this file before its first message.
@@ -93,7 +92,7 @@ def check_streaming(session: SparkSession) -> None:
                 f"pip install {requirement}"
             )
     name = "spark.sql.streaming.stateStore.providerClass"
-    provider = session.conf.get(name, "") or ""
+    provider = setting(session, name, ROCKSDB)
     if provider != ROCKSDB:
         raise SetupError(
             f"the state of a stream is kept in RocksDB, and this session has {provider.split('.')[-1] or 'none'}; "
@@ -101,13 +100,24 @@ def check_streaming(session: SparkSession) -> None:
         )
 
 
+def setting(session: SparkSession, name: str, default: str) -> str:
+    """A setting of a session; the default where it has none, or where a locked-down platform does not let it be read.
+
+    What it is there, Spark itself will say when it matters.
+    """
+    try:
+        return str(session.conf.get(name, default) or default)
+    except Exception:  # every platform refuses in a way of its own
+        return default
+
+
 def check_workers(session: SparkSession, *, streams: bool) -> None:
     """Refuse workers on this machine whose Python cannot run slicewise; for streams it needs more packages."""
     try:
         context = session.sparkContext
         python, local = context.pythonExec, str(context.master).startswith("local")
-    except (PySparkException, NotImplementedError, AttributeError):
-        return  # Spark Connect: its server knows its workers
+    except Exception:  # Spark Connect, whose server knows its workers, or a platform that shows no context
+        return
     if local:
         _check_python(python, streams=streams)
 
@@ -121,8 +131,8 @@ def share_py_files(session: SparkSession) -> None:
     try:
         environment = session.sparkContext.environment
         folder = SparkFiles.getRootDirectory()
-    except (PySparkException, NotImplementedError, AttributeError):
-        return  # Spark Connect: that Python is the server's
+    except Exception:  # Spark Connect, where that Python is the server's, or a platform that shows no context
+        return
     if not os.listdir(folder):
         return
     shared = [path for path in sys.path if Path(path).is_relative_to(folder)]

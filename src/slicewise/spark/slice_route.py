@@ -20,6 +20,7 @@ from slicewise.spark.composing import Composer
 from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import partials_of, whole_window
 from slicewise.spark.row_numbering import measure_rows, partials_by_position
+from slicewise.spark.session import setting
 from slicewise.spark.slice_columns import SliceColumns
 from slicewise.spark.source import TIME, Source
 from slicewise.windows import Sliding
@@ -69,8 +70,8 @@ def run_slices(source: Source, shuffle: str) -> DataFrame:
 
 def _spreads_groups(source: Source) -> bool:
     """Whether the session makes every aggregation shuffle unless rows are partitioned by all of its columns."""
-    required = source.frame.sparkSession.conf.get("spark.sql.requireAllClusterKeysForDistribution", "false")
-    return str(required).lower() == "true"
+    required = setting(source.frame.sparkSession, "spark.sql.requireAllClusterKeysForDistribution", "false")
+    return required.lower() == "true"
 
 
 def _sliced(rows: DataFrame, keys: list[str], cells: list[str], slice_columns: SliceColumns) -> DataFrame:

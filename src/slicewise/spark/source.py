@@ -18,7 +18,9 @@ from pyspark.sql import types as T
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import RESERVED
 from slicewise.slicing import bounds_type
+from slicewise.spark.session import setting
 from slicewise.spark.types import arrow_type, holds_map
+from slicewise.spark.versions import ntz_micros
 from slicewise.times import largest_time
 from slicewise.workload import Workload
 
@@ -110,7 +112,12 @@ class Source:
             # A timestamp as in Spark's own window(); a date further away than timestamps are would fail there.
             near = F.unix_date(time).between(-LARGEST_DAY, LARGEST_DAY)
             time = F.when(near, time.cast("timestamp"))
-        at = time.cast("long") if isinstance(type_, _INTEGERS) else F.unix_micros(time)
+        if isinstance(type_, _INTEGERS):
+            at = time.cast("long")
+        elif isinstance(type_, T.TimestampNTZType):
+            at = ntz_micros(time, self.frame.sparkSession)
+        else:
+            at = F.unix_micros(time)
         largest = largest_time(self.workload.unit)
         return F.when(at.between(-largest, largest), at)
 
@@ -145,7 +152,7 @@ def _fields(frame: DataFrame) -> dict[str, list[T.StructField]]:
 
 def _check_distinct_names(workload: Workload, frame: DataFrame, wanted: Sequence[str]) -> None:
     """Refuse names that differ in case alone, which Spark takes for one unless it is case-sensitive."""
-    if frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+    if setting(frame.sparkSession, "spark.sql.caseSensitive", "false") == "true":
         return
     given = dict.fromkeys([*workload.keys, *RESERVED, *(name for q in workload.queries for name in q.aggregates)])
     among = {"the results would have": given, "the DataFrame has": dict.fromkeys(frame.columns)}

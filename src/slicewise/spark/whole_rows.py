@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from slicewise.errors import DataError
+from slicewise.spark.session import setting
 from slicewise.spark.types import is_readable, reaches_python
 
 __all__ = ["check_returned_rows", "check_shown_rows"]
@@ -36,7 +37,7 @@ def check_shown_rows(frame: DataFrame) -> None:
 
 
 def _check_names(frame: DataFrame, why: str) -> None:
-    case_sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    case_sensitive = setting(frame.sparkSession, "spark.sql.caseSensitive", "false") == "true"
     seen: dict[str, str] = {}
     for name in frame.columns:
         other = seen.setdefault(name if case_sensitive else name.lower(), name)

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from slicewise.spark.streaming.packs import SHARD
+from slicewise.spark.versions import SupportsTriggerAvailableNow
 
 __all__ = ["NOW", "beat_interval", "is_heartbeat", "switched_message", "with_heartbeat"]
 
@@ -111,10 +111,11 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Called by Spark at the start of a stream that ends with what is there."""
         self.last = self._beat()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Called by Spark whenever it looks for something new."""
+    def latestOffset(self, start: dict[str, int] | None = None, limit: object = None) -> dict[str, int]:
+        """Called by Spark whenever it looks for something new; before Spark 4.2 it does not say where it stands."""
+        beat = self._beat() if self.last is None else self.last
         # A clock that was set back stands still until it has caught up.
-        return {SOURCE: max(start[SOURCE], self._beat() if self.last is None else self.last)}
+        return {SOURCE: beat if start is None else max(start[SOURCE], beat)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """Called by Spark with what a micro-batch shall read: one row, however many beats there were."""

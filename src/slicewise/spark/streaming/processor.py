@@ -7,7 +7,7 @@ import logging
 import os
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -127,9 +127,12 @@ class ShardProcessor(StatefulProcessor):
         self.handle = handle
         self.chunks = handle.getMapState(CHUNKS_STATE, _NAME, _CHUNK)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Any]:
         """Called by Spark with the packs of one shard."""
-        received = list(rows)
+        yield from reports(*self.report(key, list(rows)))
+
+    def report(self, key: Any, received: Sequence[Row]) -> tuple[dict[str, int | None], Iterable[pa.RecordBatch]]:
+        """Take the packs of one shard; what it reports on the micro-batch, metrics and results."""
         # Packs come in any order; the answer must not depend on it. A heartbeat's have nothing in them.
         packs = sorted((pack for pack in received if pack.content is not None), key=lambda pack: pack.partition)
         stored, rest = self._head()
@@ -139,8 +142,7 @@ class ShardProcessor(StatefulProcessor):
         begun = head["latest"] > -INFINITY
         silence = self.job.silence(head["arrived"], now) if begun else 0
         if not packs and not silence:
-            yield from reports({"rows": 0, "late": 0, "failed": 0, **bad_metrics(Counter()), **_kept(head)}, [])
-            return
+            return {"rows": 0, "late": 0, "failed": 0, **bad_metrics(Counter()), **_kept(head)}, []
         shard = self._shard(key, stored, rest)
         before = shard.counters
         tables, packed, bad = [], [], Counter[str]()
@@ -169,7 +171,7 @@ class ShardProcessor(StatefulProcessor):
         arrivals = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, "failed": failed}
         arrivals |= bad_metrics(bad)
         reported = (job.output.batch(block, [key.to_arrow() for key in block.keys]) for block in results.blocks)
-        yield from reports({**arrivals, **_kept(head)}, chain(reported, returned_rows))
+        return {**arrivals, **_kept(head)}, chain(reported, returned_rows)
 
     def close(self) -> None:
         """Called by Spark at the end."""

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from slicewise.bad_rows import BAD, metric_name
 from slicewise.spark.output import Output
 
-__all__ = ["SHARD_METRICS", "report_type", "reports", "results_in"]
+__all__ = ["SHARD_METRICS", "bounded", "report_type", "reports", "results_in"]
 
 #: The metrics of a shard: what arrived in this micro-batch, and what it keeps. Once per shard and micro-batch.
 SHARD_METRICS = T.StructType(
@@ -43,7 +43,7 @@ def report_type(output: Output) -> T.StructType:
 def reports(metrics: Mapping[str, int | None], results: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     """Metrics and results as report rows; at least one row, even without results."""
     first = True
-    for table in _bounded(results):
+    for table in bounded(results):
         columns = zip(table.column_names, table.columns, strict=True)
         part = {name: _listed(column.combine_chunks()) for name, column in columns}
         yield Row(metrics=dict(metrics) if first else None, results=part)
@@ -52,7 +52,7 @@ def reports(metrics: Mapping[str, int | None], results: Iterable[pa.RecordBatch]
         yield Row(metrics=dict(metrics), results=None)
 
 
-def _bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Batches put together, or cut, to tables of so many rows at most."""
     held: list[pa.RecordBatch] = []
     for batch in batches:

@@ -14,13 +14,16 @@ from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, Plan, plan_for
 from slicewise.slicing import ahead_length, describe, fingerprint
 from slicewise.spark.output import Output, check_known_types, micros
+from slicewise.spark.session import setting
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.heartbeat import with_heartbeat
 from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
+from slicewise.spark.streaming.pandas_state import pandas_reports, results_in_bytes
 from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
 from slicewise.spark.streaming.shard_ids import shard_ids, shard_number
 from slicewise.spark.streaming.shard_reports import SHARD_METRICS, report_type, results_in
 from slicewise.spark.types import arrow_type
+from slicewise.spark.versions import has_row_state
 
 __all__ = ["run_stream"]
 
@@ -34,7 +37,7 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=VALUES)
     plan = make_plan()
     check_known_types(plan.schema)
-    partitions = int(source.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    partitions = int(setting(source.frame.sparkSession, "spark.sql.shuffle.partitions", "200"))
     ids = shard_ids(partitions)
     whole = [_row(source)] if options.late == "collect" or options.bad == "fail" else []
     ahead = _ahead(options.ahead, source)
@@ -53,14 +56,19 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     job = _job(source, plan, options, partitions)
     if job.idle is not None:
         packs = with_heartbeat(packs, ids, job.idle)
-    reports = packs.groupBy(SHARD).transformWithState(ShardProcessor(job), report_type(job.output), "append", "none")
+    shards = packs.groupBy(SHARD)
+    if has_row_state(shards):
+        reports = shards.transformWithState(ShardProcessor(job), report_type(job.output), "append", "none")
+        unpacked = results_in
+    else:
+        reports, unpacked = pandas_reports(packs, job), results_in_bytes
     name = f"slicewise {fingerprint(describe(workload, False))}"
     metrics = [F.sum(f"metrics.{c}").alias(c) for c in SHARD_METRICS.names if c != "watermark"]
     watermark = F.max("metrics.watermark")
     if pa.types.is_timestamp(source.time_type):
         watermark = F.timestamp_micros(micros(watermark, plan.schema.unit))
     reports = reports.observe(name, *metrics, watermark.alias("watermark"))
-    return job.output.to_user(results_in(reports, job.output))
+    return job.output.to_user(unpacked(reports, job.output))
 
 
 def _can_slice(plan: Plan) -> bool:

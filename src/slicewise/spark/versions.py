@@ -1,0 +1,75 @@
+"""Versions: what Spark's versions do differently, in one place, so that everything else reads as one path.
+
+What the client has is asked of pyspark itself, not of its number: services number their clients in ways of their own.
+What the server can do is asked of the session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas import functions as pandas_functions
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # before 4.2
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Spark itself holds on to the first offset that it is told, where it reads what is there and ends."""
+
+
+__all__ = ["SupportsTriggerAvailableNow", "arrow_function", "has_row_state", "ntz_micros", "spark_version"]
+
+
+def spark_version(session: SparkSession) -> tuple[int, ...]:
+    """The version of the Spark that runs a session's queries; (0, 0) where it does not say."""
+    return tuple(int(n) for n in re.findall(r"\d+", _version(session))[:2]) or (0, 0)
+
+
+def _version(session: SparkSession) -> str:
+    try:
+        return str(session.version)
+    except Exception:  # a platform may refuse it in a way of its own
+        return ""
+
+
+def arrow_function(function: Callable[[pa.Array], pa.Array], returns: str) -> Callable[[Column], Column]:
+    """A function of the user's on columns, from one on Arrow arrays: as it is since Spark 4.1, by way of pandas before.
+
+    ``function`` has to be annotated with Arrow's types, from which PySpark reads its kind.
+    """
+    if hasattr(pandas_functions, "arrow_udf"):
+        made: Callable[[Column], Column] = pandas_functions.arrow_udf(function, returns)  # type: ignore[call-overload]
+        return made
+    return _through_pandas(function, returns)
+
+
+def _through_pandas(function: Callable[[pa.Array], pa.Array], returns: str) -> Callable[[Column], Column]:
+    import pandas as pd
+
+    def on_series(values: pd.Series) -> pd.Series:
+        return pd.Series(function(pa.array(values)).to_numpy())
+
+    # The hints of this module are text, and pandas is not where PySpark would look it up.
+    on_series.__annotations__ = {"values": pd.Series, "return": pd.Series}
+    made: Callable[[Column], Column] = pandas_functions.pandas_udf(on_series, returns)  # type: ignore[call-overload]
+    # Next to a null pandas makes doubles of integers, and rounds them.
+    return lambda column: F.when(column.isNotNull(), made(F.coalesce(column, F.lit(0))))
+
+
+def has_row_state(grouped: Any) -> bool:
+    """Whether stateful Python code takes and gives rows, as since Spark 4.1; before, it is tables of pandas."""
+    return hasattr(grouped, "transformWithState")
+
+
+def ntz_micros(time: Column, session: SparkSession) -> Column:
+    """A timestamp without a zone as microseconds since 1970: Spark's function takes them since 4.3."""
+    if spark_version(session) >= (4, 3):
+        return F.unix_micros(time)
+    since = (time - F.expr("TIMESTAMP_NTZ '1970-01-01'")).cast("interval second")
+    return (since.cast("decimal(19, 6)") * F.lit(1_000_000)).cast("long")
