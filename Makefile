@@ -14,7 +14,7 @@ EXTRAS ?= all
 KILLS ?= 20
 CLUSTER ?= all
 
-.PHONY: help venv lint check test coverage kill wheels cluster demo bench docs clean
+.PHONY: help venv lint check test coverage kill wheels cluster matrix demo bench docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ wheels: $(STAMP) ## Try what README says of each extra, in a fresh environment. 
 
 cluster: $(STAMP) ## Try every way of docs/cluster.md on a standalone cluster on this machine. CLUSTER=all
 	SLICEWISE_CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -q tests/spark/test_cluster.py
+
+matrix: $(STAMP) ## The tests that matter on Spark 4.0 to 4.3 and Python 3.11 to 3.13. SPARK=4.0,4.3 ON=3.12
+	$(BIN)/python -m tests.matrix --spark "$(SPARK)" --python "$(ON)" $(if $(ONLY),--only $(ONLY))
 
 demo: $(STAMP) ## Run a football match as a Spark stream, and sliding windows beside Spark's own
 	$(BIN)/slicewise demo --folder build/demo

@@ -15,8 +15,9 @@ MODULES = [path for folder in ("slicing", "spark") for path in sorted((SRC / fol
 #: Words of English, Python or Spark that need no entry, because they mean here what they mean everywhere.
 GENERAL = {
     *("array", "table", "tree", "type"),  # data
-    *("input", "output", "io", "ids", "reader", "runner"),  # programs
-    "arrow",  # the format
+    *("input", "output", "io", "ids", "reader", "runner", "finder"),  # programs
+    *("arrow", "pandas"),  # the formats
+    "version",  # of Spark
     "asked",  # for an answer
     "harness",  # of tests
     "error",  # in Python

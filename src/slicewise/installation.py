@@ -23,6 +23,7 @@ from slicewise.errors import MissingPackageError, SetupError
 __all__ = [
     "INSTALL_JAVA",
     "OLDEST_JAVA",
+    "OLDEST_PYSPARK",
     "Java",
     "Problem",
     "ask",

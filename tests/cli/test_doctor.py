@@ -119,18 +119,18 @@ def test_a_python_that_is_not_there_is_wrong(monkeypatch):
     ("package", "version", "ok", "said", "fix"),
     [
         ("pyspark", "4.3.0", True, "4.3.0", None),
-        ("pyspark", "3.5.1", False, "3.5.1; 4.3 or newer is needed", "'pyspark>=4.3'"),
-        ("pyspark", None, False, "not installed", "'pyspark>=4.3'"),
+        ("pyspark", "3.5.1", False, "3.5.1; 4.0 or newer is needed", "'pyspark>=4.0'"),
+        ("pyspark", None, False, "not installed", "'pyspark>=4.0'"),
         ("protobuf", "6.0", True, "6.0", None),
-        ("protobuf", None, False, "not installed; Spark's streams with state need it, and pip does not bring it with pyspark", "'protobuf>=5'"),
-        ("protobuf", "4.25", False, "4.25; 5 or newer is needed", "'protobuf>=5'"),
+        ("protobuf", None, False, "not installed; Spark's streams with state need it, and pip does not bring it with pyspark", "'protobuf>=5.28.3'"),
+        ("protobuf", "5.28.1", False, "5.28.1; 5.28.3 or newer is needed", "'protobuf>=5.28.3'"),
         ("pandas", "2.3.3", True, "2.3.3", None),
         ("pandas", "3.0.0", False, "3.0.0; Spark needs >=2.2,<3", "'pandas>=2.2,<3'"),
         ("pandas", "2.1", False, "2.1; Spark needs >=2.2,<3", "'pandas>=2.2,<3'"),
         ("pandas", None, False, "not installed; Spark's streams with state need it", "'pandas>=2.2,<3'"),
-        ("pyarrow", "15.0.2", True, "15.0.2", None),
-        ("pyarrow", "14.0", False, "14.0; 15 or newer is needed", "'pyarrow>=15'"),
-        ("pyarrow", None, False, "not installed", "'pyarrow>=15'"),
+        ("pyarrow", "16.0.0", True, "16.0.0", None),
+        ("pyarrow", "15.0.2", False, "15.0.2; 16 or newer is needed", "'pyarrow>=16'"),
+        ("pyarrow", None, False, "not installed", "'pyarrow>=16'"),
     ],
 )  # fmt: skip
 def test_packages(monkeypatch, package, version, ok, said, fix):
@@ -138,6 +138,24 @@ def test_packages(monkeypatch, package, version, ok, said, fix):
     found = getattr(doctor, package)()
     assert (found.ok, found.detail) == (ok, said)
     assert found.fix is None if fix is None else found.fix.endswith(f"-m pip install {fix}")
+
+
+def test_the_thin_client_needs_neither_java_nor_jars(monkeypatch):
+    monkeypatch.setattr(doctor, "_version", {"pyspark-client": "4.2.0"}.get)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert doctor.pyspark() == Finding("pyspark", True, "4.2.0 (pyspark-client, for Spark Connect)")
+    assert doctor.java() == Finding("Java", True, "not needed: pyspark-client starts no Spark of its own")
+    assert doctor.rocksdb() == Finding("RocksDB", True, "not needed here: the server keeps the state")
+
+
+def test_two_packages_that_have_the_same_files_are_wrong(monkeypatch):
+    monkeypatch.setattr(doctor, "_version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
+    found = doctor.pyspark()
+    assert found.detail == (
+        "pyspark 4.3.0 and pyspark-client 4.2.0 are both installed, and overwrite each other's files"
+    )
+    assert found.fix.endswith("-m pip uninstall pyspark pyspark-client, then install one of them")
 
 
 def test_rocksdb_is_a_jar_of_spark(monkeypatch, tmp_path):

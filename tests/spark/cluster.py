@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sysconfig
 import time
 import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy
 import pyspark
 
 HOME = Path(pyspark.__file__).parent
@@ -134,14 +134,13 @@ class Cluster:
 
 
 def make_python(folder: Path) -> Path:
-    """An environment with what is installed here but slicewise; where its own packages are.
-
-    slicewise is installed by a ``.pth`` file, and those are read in an environment's own folder only: what is found by
-    way of our one line is just the packages beside it.
-    """
+    """An environment with what is installed here but slicewise; where its own packages are."""
     venv.create(folder, with_pip=False, symlinks=True)
     (own,) = folder.glob("lib/python*/site-packages")
-    (own / "installed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    for package in Path(numpy.__file__).parents[1].iterdir():
+        # Our own package is there by its name, or by a file that Python reads at its start.
+        if not package.name.startswith("slicewise") and package.suffix != ".pth":
+            (own / package.name).symlink_to(package)
     code = "import numpy, pandas, pyarrow, google.protobuf\nfrom importlib.util import find_spec\n"
     found = subprocess.run(
         [folder / "bin" / "python", "-P", "-c", f"{code}print(find_spec('slicewise'))"],

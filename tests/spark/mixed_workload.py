@@ -56,6 +56,11 @@ def main(kind: str) -> None:
         F.when(n % 5 > 0, (n * 31 % 17).cast("double") / 3).alias("x"),
         n.cast("string").alias("a.b"),
     )
+    # Nothing but counts: there is no column to measure by.
+    counted = sw.Workload(time="ts", keys=["my key"], order=["id"]).query(
+        "tens", sw.tumbling(sw.rows(10)), n=sw.count()
+    )
+    compare(on_spark(counted, frame), in_process(counted, frame), ["my key"])
     found = on_spark(workload(), frame)
     compare(found, in_process(workload(), frame), ["my key"])
     results = workload().run(frame)

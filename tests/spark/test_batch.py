@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
 import slicewise as sw
+from slicewise.plan.plan import plan_for
+from slicewise.slicing import Edges, PeriodicWindows
+from slicewise.spark.cells import choose_cells
 from tests.spark.running import compare, in_process, on_spark
 
 
@@ -72,6 +76,12 @@ WINDOWS = {
 }
 
 
+def edges_of(workload):
+    """Where a workload is cut."""
+    plan = plan_for(workload, {"t": pa.int64(), "k": pa.int64()}, time_type=pa.int64())
+    return Edges(PeriodicWindows(plan.windows), plan.gaps)
+
+
 #: What is sliced together: one window that Spark's own stands in for, then what needs ever more of a slice.
 TOGETHER = {
     "alone": ["tumbling"],
@@ -82,7 +92,7 @@ TOGETHER = {
 }
 
 
-@pytest.mark.parametrize("together", TOGETHER)
+@pytest.mark.parametrize("together", [*list(TOGETHER)[:-1], pytest.param("all", marks=pytest.mark.matrix)])
 @pytest.mark.parametrize("aggregates", [NUMERIC, PICKS, GATHERED], ids=["numeric", "picks", "gathered"])
 def test_every_window_with_every_aggregate_is_as_in_process(rows, together, aggregates):
     workload = BASE
@@ -94,6 +104,18 @@ def test_every_window_with_every_aggregate_is_as_in_process(rows, together, aggr
 def test_without_keys_there_is_one_partition_for_all(rows):
     workload = sw.Workload(time="ts").query("q", sw.sliding("10 seconds", every="1 second"), total=sw.sum("v"))
     compare(on_spark(workload, rows), in_process(workload, rows), [])
+
+
+@pytest.mark.matrix
+def test_many_grids_are_looked_up_in_numpy_also_where_doubles_would_round(spark):
+    workload = sw.Workload(time="t", keys=["k"])
+    for prime in (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71):
+        workload = workload.query(f"of {prime}", sw.tumbling(prime * 1000 + 1), n=sw.count(), least=sw.min("t"))
+    n = F.col("id")
+    far = F.when(n % 2 == 0, F.lit(2**55 + 1)).otherwise(0)
+    frame = spark.range(500).select(F.when(n % 9 > 0, n * 997 + far).alias("t"), (n % 2).alias("k"))
+    assert choose_cells(edges_of(workload)).choice == "lookup"
+    compare(on_spark(workload, frame), in_process(workload, frame.where("t is not null")), ["k"])
 
 
 @pytest.mark.parametrize("window", ["sliding", "session"])

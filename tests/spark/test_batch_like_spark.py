@@ -124,6 +124,7 @@ def few(spark):
     frame.unpersist()
 
 
+@pytest.mark.matrix
 def test_every_window_with_every_sliced_aggregate(rows):
     assert assert_as_spark(rows, ["k"], WINDOWS, SLICED) > 1000
 
@@ -149,6 +150,7 @@ def test_every_window_with_every_gathered_aggregate(few):
     assert assert_as_spark(few, ["k", "j"], WINDOWS, GATHERED) > 1000
 
 
+@pytest.mark.matrix
 def test_one_tumbling_window_with_every_plain_function(rows):
     plain = {n: a for n, a in SLICED.items() if a[0].name in ("count", "sum", "avg", "min", "max", "product", "stddev")}
     for keys in (["k", "j"], []):
@@ -234,6 +236,7 @@ def test_daylight_saving_time(spark, zone):
 # Frames
 
 
+@pytest.mark.matrix
 def test_windows_of_rows_are_over_frames(rows):
     names = ("n", "n_i", "sum_i", "sum_x", "sum_d", "avg_i", "min_s", "max_x", "stddev", "max_by", "max_day")
     aggregates = {n: a for n, (a, _) in SLICED.items() if n in names}

@@ -16,6 +16,8 @@ from slicewise.slicing.operator import Operator
 from slicewise.testing import stream
 from tests.spark.running import rows_of, setting
 
+pytestmark = pytest.mark.matrix
+
 ZONE = "America/Los_Angeles"
 #: In Los Angeles clocks go from 02:00 to 03:00 at this instant, 10:00 UTC.
 SPRING = 1_710_064_800

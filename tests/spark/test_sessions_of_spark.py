@@ -34,7 +34,11 @@ def run_apart(*command, **environment):
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("kind", "module"), [("connect", "pyspark.sql.connect.session"), ("local-cluster", "pyspark.sql.session")]
+    ("kind", "module"),
+    [
+        pytest.param("connect", "pyspark.sql.connect.session", marks=pytest.mark.matrix),
+        ("local-cluster", "pyspark.sql.session"),
+    ],
 )
 def test_a_mixed_workload_in_another_kind_of_session(kind, module):
     said = run_apart(SCRIPT, kind)

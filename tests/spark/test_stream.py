@@ -66,6 +66,7 @@ def mixed(spark):
     return batches, rows, reported
 
 
+@pytest.mark.matrix
 def test_what_is_finally_true_is_what_batch_and_operator_say(mixed):
     _, rows, reported = mixed
     true = finished(sw.latest(reported.drop("batch")).toArrow())
@@ -75,6 +76,7 @@ def test_what_is_finally_true_is_what_batch_and_operator_say(mixed):
     compare(true, finished(in_process(MIXED, rows)), ["k"])
 
 
+@pytest.mark.matrix
 def test_every_micro_batch_reports_what_operator_and_oracle_report(mixed):
     batches, _, reported = mixed
     op, oracle = MIXED.operator(types={"k": "string", "v": "bigint"}), Oracle(MIXED)
@@ -109,6 +111,7 @@ def _marked(row):
 # Beside Spark's own
 
 
+@pytest.mark.matrix
 def test_finished_windows_equal_those_of_sparks_own_aggregation(spark, tmp_path):
     folder = Folder(tmp_path)
     for table in disordered_batches(2, within=1.5):
@@ -194,6 +197,7 @@ def test_last_windows_come_out_when_nothing_comes_any_more(spark, tmp_path):
     assert sorted((r["k"], r["start"], r["total"]) for r in found) == [("a", 0, 1), ("a", 10, 3), ("b", 0, 2)]
 
 
+@pytest.mark.matrix
 def test_changes_are_reported_as_they_come(spark, tmp_path):
     folder = Folder(tmp_path)
     for n in range(3):
@@ -252,6 +256,7 @@ def instant(seconds):
     return dt.datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
 
 
+@pytest.mark.matrix
 def test_progress_and_inspection_tell_how_the_stream_stands(spark, tmp_path):
     folder = Folder(tmp_path)
     folder.add(table_of([(1, "a", 1), (2, "b", 2), (12, "a", 3), (None, "a", 0)]))

@@ -73,6 +73,7 @@ def test_where_the_stream_ends_the_clock_stands_still(monkeypatch):
 # -- on Spark
 
 
+@pytest.mark.matrix
 def test_a_stream_of_what_is_there_ends_and_the_next_one_reports_what_was_silent(spark, folder):
     run = Run(TENS.run(folder.rows(spark), idle="2 seconds"), folder.checkpoint)
     assert run.query.awaitTermination(120)

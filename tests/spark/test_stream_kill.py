@@ -131,6 +131,7 @@ def undisturbed(batches: list[list[Path]]) -> list[dict]:
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_killed_again_and_again_the_output_is_that_of_an_undisturbed_run(spark, tmp_path):
     rng = random.Random(11)
     source = Folder(tmp_path)

@@ -26,6 +26,7 @@ def told(run, query):
     return sorted((r["k"], r["start"], r["s"]) for r in run.rows() if r["query"] == query)
 
 
+@pytest.mark.matrix
 def test_queries_are_added_and_removed_between_two_runs(spark, folder):
     folder.add(table_of([(1, "a", 1), (5, "b", 2), (12, "a", 4)]))
     run = folder.run(spark, BOTH)

@@ -15,11 +15,21 @@ from importlib import metadata
 from pathlib import Path
 
 from slicewise.cli.status import size
-from slicewise.installation import INSTALL_JAVA, OLDEST_JAVA, Problem, ask, find_java, find_spark_home, python_problem
+from slicewise.installation import (
+    INSTALL_JAVA,
+    OLDEST_JAVA,
+    OLDEST_PYSPARK,
+    Problem,
+    ask,
+    find_java,
+    find_spark_home,
+    python_problem,
+)
 
 __all__ = ["CHECKS", "Finding", "examine"]
 
 _PIP = f"{Path(sys.executable).name} -m pip install"
+_OLDEST = ".".join(map(str, OLDEST_PYSPARK))
 _MEMORY_NEEDED = 3 * 2**30
 
 
@@ -47,7 +57,9 @@ def python() -> Finding:
 
 
 def java() -> Finding:
-    """Java 17 or newer, with the module that Spark starts it with."""
+    """Java 17 or newer, with the module that Spark starts it with; the thin client of Spark Connect needs none."""
+    if _is_thin():
+        return Finding("Java", True, "not needed: pyspark-client starts no Spark of its own")
     java = find_java()
     if isinstance(java, Problem):
         return Finding("Java", False, f"{java.what}; Spark needs {OLDEST_JAVA} or newer", java.fix)
@@ -72,21 +84,27 @@ def workers() -> Finding:
 
 
 def pyspark() -> Finding:
-    version = _version("pyspark")
-    fix = f"{_PIP} 'pyspark>=4.3'"
+    """Spark's Python, whole or as a thin client; not both, because they have the same files."""
+    whole, thin = _version("pyspark"), _version("pyspark-client")
+    if whole is not None and thin is not None:
+        both = f"pyspark {whole} and pyspark-client {thin} are both installed, and overwrite each other's files"
+        mend = _PIP.replace(" install", " uninstall")
+        return Finding("pyspark", False, both, f"{mend} pyspark pyspark-client, then install one of them")
+    version, fix = whole or thin, f"{_PIP} 'pyspark>={_OLDEST}'"
     if version is None:
         return Finding("pyspark", False, "not installed", fix)
-    ok = _numbers(version) >= (4, 3)
-    return Finding("pyspark", ok, version if ok else f"{version}; 4.3 or newer is needed", None if ok else fix)
+    shown = f"{version} (pyspark-client, for Spark Connect)" if thin else version
+    ok = _numbers(version) >= OLDEST_PYSPARK
+    return Finding("pyspark", ok, shown if ok else f"{shown}; {_OLDEST} or newer is needed", None if ok else fix)
 
 
 def protobuf() -> Finding:
-    version, fix = _version("protobuf"), f"{_PIP} 'protobuf>=5'"
+    version, fix = _version("protobuf"), f"{_PIP} 'protobuf>=5.28.3'"
     if version is None:
         wrong = "not installed; Spark's streams with state need it, and pip does not bring it with pyspark"
         return Finding("protobuf", False, wrong, fix)
-    ok = _numbers(version) >= (5,)
-    return Finding("protobuf", ok, version if ok else f"{version}; 5 or newer is needed", None if ok else fix)
+    ok = _numbers(version) >= (5, 28, 3)
+    return Finding("protobuf", ok, version if ok else f"{version}; 5.28.3 or newer is needed", None if ok else fix)
 
 
 def pandas() -> Finding:
@@ -98,21 +116,23 @@ def pandas() -> Finding:
 
 
 def pyarrow() -> Finding:
-    version, fix = _version("pyarrow"), f"{_PIP} 'pyarrow>=15'"
+    version, fix = _version("pyarrow"), f"{_PIP} 'pyarrow>=16'"
     if version is None:
         return Finding("pyarrow", False, "not installed", fix)
-    ok = _numbers(version) >= (15,)
-    return Finding("pyarrow", ok, version if ok else f"{version}; 15 or newer is needed", None if ok else fix)
+    ok = _numbers(version) >= (16,)
+    return Finding("pyarrow", ok, version if ok else f"{version}; 16 or newer is needed", None if ok else fix)
 
 
 def rocksdb() -> Finding:
     """The state store of streams, one of Spark's jars."""
+    if _is_thin():
+        return Finding("RocksDB", True, "not needed here: the server keeps the state")
     home = find_spark_home()
     if isinstance(home, Problem):
         return Finding("RocksDB", False, home.what, home.fix)
     jars = home / "jars" if home is not None else _jars()
     if jars is None:
-        return Finding("RocksDB", False, "comes with pyspark, which is not installed", f"{_PIP} 'pyspark>=4.3'")
+        return Finding("RocksDB", False, "comes with pyspark, which is not installed", f"{_PIP} 'pyspark>={_OLDEST}'")
     names = sorted(p.name for p in jars.glob("rocksdbjni-*.jar"))
     if not names:
         return Finding("RocksDB", False, f"no rocksdbjni jar in {jars}", f"{_PIP} --force-reinstall pyspark")
@@ -140,6 +160,11 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _is_thin() -> bool:
+    """Whether Spark is here as a client alone."""
+    return _version("pyspark") is None and _version("pyspark-client") is not None
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -8,11 +8,24 @@ try:
     too_old = old_pyspark(pyspark.__version__)
     if too_old is not None:
         raise too_old
+    from slicewise.spark.probing import Probe, Worker, probe
     from slicewise.spark.result_frames import latest, only
     from slicewise.spark.running import run
     from slicewise.spark.session import local_session
+    from slicewise.spark.shipping import ship
     from slicewise.spark.streaming.inspecting import Inspection, inspect
 except ImportError as error:
     raise without_pyspark(error) from error
 
-__all__ = ["Inspection", "inspect", "latest", "local_session", "only", "run"]
+__all__ = [
+    "Inspection",
+    "Probe",
+    "Worker",
+    "inspect",
+    "latest",
+    "local_session",
+    "only",
+    "probe",
+    "run",
+    "ship",
+]

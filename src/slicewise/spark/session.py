@@ -58,6 +58,8 @@ def local_session(
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         # A micro-batch writes its changes, and not a new copy of the whole state.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # Before 4.2 the heartbeat of `idle` would otherwise make one micro-batch of all that is there.
+        "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         # With any other limit Spark measures the whole batch after every row that it adds.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),

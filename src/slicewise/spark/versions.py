@@ -17,11 +17,9 @@ from pyspark.sql.pandas import functions as pandas_functions
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-except ImportError:  # before 4.2
-
-    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Spark itself holds on to the first offset that it is told, where it reads what is there and ends."""
-
+except ImportError:
+    # Before 4.2 Spark itself holds on to the first offset that it is told, where it reads what is there and ends.
+    SupportsTriggerAvailableNow = object  # type: ignore[misc, assignment]
 
 __all__ = ["SupportsTriggerAvailableNow", "arrow_function", "has_row_state", "ntz_micros", "spark_version"]
 

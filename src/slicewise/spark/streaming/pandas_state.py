@@ -19,6 +19,7 @@ from pyspark.sql.streaming.stateful_processor import TimerValues
 
 from slicewise.spark.arrow_io import from_ipc, to_ipc
 from slicewise.spark.output import Output
+from slicewise.spark.shipping import carried, for_workers
 from slicewise.spark.streaming.packs import SHARD
 from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
 from slicewise.spark.streaming.shard_reports import SHARD_METRICS, bounded
@@ -37,14 +38,15 @@ REPORT = T.StructType(
 def pandas_reports(packs: DataFrame, job: ShardJob) -> DataFrame:
     """The reports of all shards on their packs: metrics as in every other version, results as bytes."""
     packs = packs.withColumn("latest", F.col("latest").cast("string"))
-    reports = packs.groupBy(SHARD).transformWithStateInPandas(PandasShardProcessor(job), REPORT, "append", "none")
+    processor = carried(PandasShardProcessor(job), packs.sparkSession)
+    reports = packs.groupBy(SHARD).transformWithStateInPandas(processor, REPORT, "append", "none")
     metrics = F.struct(*(F.col(name).cast("long").alias(name) for name in SHARD_METRICS.names))
     return reports.select(metrics.alias("metrics"), "results")
 
 
 def results_in_bytes(received: DataFrame, output: Output) -> DataFrame:
     """The results as rows, in the columns that Python sends."""
-    return received.select("results").mapInArrow(_unpacked, output.spark_schema())
+    return received.select("results").mapInArrow(for_workers(_unpacked, received.sparkSession), output.spark_schema())
 
 
 def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -15,6 +15,7 @@ from slicewise.plan.plan import VALUES, Plan, plan_for
 from slicewise.slicing import ahead_length, describe, fingerprint
 from slicewise.spark.output import Output, check_known_types, micros
 from slicewise.spark.session import setting
+from slicewise.spark.shipping import carried, for_workers
 from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.heartbeat import with_heartbeat
 from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
@@ -37,7 +38,8 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=VALUES)
     plan = make_plan()
     check_known_types(plan.schema)
-    partitions = int(setting(source.frame.sparkSession, "spark.sql.shuffle.partitions", "200"))
+    session = source.frame.sparkSession
+    partitions = int(setting(session, "spark.sql.shuffle.partitions", "200"))
     ids = shard_ids(partitions)
     whole = [_row(source)] if options.late == "collect" or options.bad == "fail" else []
     ahead = _ahead(options.ahead, source)
@@ -52,13 +54,14 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
         ahead=ahead,
         unit=workload.time_measure.unit,
     )
-    packs = rows.mapInArrow(packer.__call__, PACK)
+    packs = rows.mapInArrow(for_workers(packer.__call__, session), PACK)
     job = _job(source, plan, options, partitions)
     if job.idle is not None:
         packs = with_heartbeat(packs, ids, job.idle)
     shards = packs.groupBy(SHARD)
     if has_row_state(shards):
-        reports = shards.transformWithState(ShardProcessor(job), report_type(job.output), "append", "none")
+        processor = carried(ShardProcessor(job), session)
+        reports = shards.transformWithState(processor, report_type(job.output), "append", "none")
         unpacked = results_in
     else:
         reports, unpacked = pandas_reports(packs, job), results_in_bytes

@@ -1,0 +1,237 @@
+"""The matrix: the tests that matter, on every version of Spark and Python, each in an environment of its own.
+
+    python -m tests.matrix                         what `make matrix` runs
+    python -m tests.matrix --spark 4.0 --python 3.12
+
+An environment is built once, under ``build/matrix``, with the newest patch of its Spark from PyPI, and kept; slicewise
+is installed into it as a wheel, new every time. A Python that is not on PATH is left out, and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+BUILD = ROOT / "build" / "matrix"
+#: What the tests do not need.
+TOOLS = ("mypy", "ruff", "pyspark", "pytest-cov", "polars")
+QUICK = ["-m", "not spark and not slow", "tests"]
+SPARK = ["-m", "matrix", "tests"]
+#: The first test of each kind: batch, stream and session zone. What CI runs on the oldest version.
+SMOKE = ["-m", "matrix", "tests/spark/test_session_zone.py", "tests/spark/test_stream_upgrade.py"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An environment: a version of Spark, one of Python, and everything else new, or as old as pyproject allows."""
+
+    spark: str
+    python: str
+    oldest: bool = False
+    quick: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"spark-{self.spark}-python-{self.python}" + ("-oldest" if self.oldest else "")
+
+    @property
+    def program(self) -> Path:
+        """Its Python."""
+        return BUILD / self.name / "bin" / "python"
+
+
+#: Every version of Spark with the Python that its best-known platform brings, the newest Spark with every Python, and
+#: the oldest of everything. The tests without Spark run where Python or NumPy is another.
+CELLS = (
+    Cell("4.0", "3.11", oldest=True, quick=True),
+    Cell("4.0", "3.12"),
+    Cell("4.1", "3.13"),
+    Cell("4.2", "3.12"),
+    Cell("4.3", "3.11"),
+    Cell("4.3", "3.12", quick=True),
+    Cell("4.3", "3.13", quick=True),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of some tests in an environment."""
+
+    what: str
+    tests: str
+    passed: int
+    failed: int
+    seconds: float
+
+    def line(self) -> str:
+        result = f"{self.passed} passed" + (f", {self.failed} FAILED" if self.failed else "")
+        return f"{self.what:58} {self.tests:8} {result:24} {self.seconds / 60:5.1f} min"
+
+
+def main() -> int:
+    chosen = _arguments()
+    wheel = build_wheel()
+    outcomes: list[Outcome] = []
+    for cell in _cells(chosen):
+        prepare(cell, wheel)
+        if chosen.build:
+            continue
+        outcomes += [run(cell, name, tests) for name, tests in _steps(cell, chosen)]
+    lines = [outcome.line() for outcome in outcomes]
+    (BUILD / "table.txt").write_text("\n".join([*lines, ""]))
+    print("\n".join(["", *lines]))
+    return int(any(outcome.failed or not outcome.passed for outcome in outcomes))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--spark", default="", help="versions of Spark, as in 4.0,4.2; all by default")
+    parser.add_argument("--python", default="", help="versions of Python, as in 3.12; those of the table by default")
+    parser.add_argument("--only", choices=["quick", "spark", "smoke"], help="only these tests")
+    parser.add_argument("--build", action="store_true", help="build the environments, and run nothing")
+    return parser.parse_args()
+
+
+def _cells(chosen: argparse.Namespace) -> Iterator[Cell]:
+    sparks, pythons = (set(filter(None, text.split(","))) for text in (chosen.spark, chosen.python))
+    cells = [c for c in CELLS if not sparks or c.spark in sparks]
+    if pythons:
+        # Any pair can be asked for, also one that is not in the table.
+        asked = [Cell(s, p) for s in dict.fromkeys(c.spark for c in cells) for p in sorted(pythons)]
+        known = {(c.spark, c.python): c for c in reversed(cells)}
+        cells = [known.get((c.spark, c.python), c) for c in asked]
+    if chosen.only == "smoke":
+        cells = cells[:1]
+    for cell in cells:
+        if shutil.which(f"python{cell.python}") or cell.program.exists():
+            yield cell
+        else:
+            print(f"left out: {cell.name}, because python{cell.python} is not on PATH", flush=True)
+
+
+def _steps(cell: Cell, chosen: argparse.Namespace) -> list[tuple[str, list[str]]]:
+    if chosen.only == "smoke":
+        return [("smoke", SMOKE)]
+    steps = [("quick", QUICK)] if cell.quick else []
+    steps.append(("spark", SPARK))
+    return [step for step in steps if chosen.only in (None, step[0])]
+
+
+# -- environments
+
+
+def build_wheel() -> Path:
+    """A wheel of what is here."""
+    folder = BUILD / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    _call(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT)
+    (wheel,) = folder.glob("slicewise-*.whl")
+    return wheel
+
+
+def prepare(cell: Cell, wheel: Path) -> None:
+    """Build the environment of a cell if it is not there or if it should have other packages; install the wheel."""
+    requirements = "\n".join(requirements_of(cell))
+    stamp = BUILD / cell.name / "requirements.txt"
+    if not stamp.exists() or stamp.read_text() != requirements:
+        print(f"building {cell.name}", flush=True)
+        _call(shutil.which(f"python{cell.python}") or cell.program, "-m", "venv", "--clear", BUILD / cell.name)
+        pip(cell, "--no-compile", *requirements.splitlines())
+        stamp.write_text(requirements)
+    pip(cell, "--no-deps", "--force-reinstall", str(wheel))
+
+
+def requirements_of(cell: Cell) -> list[str]:
+    """What is installed: Spark, what slicewise needs of other packages, and what its tests need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    dev = project["optional-dependencies"]["dev"]
+    named = {_package(line) for line in needed}
+    tests = [line for line in dev if _package(line) not in (*TOOLS, *named)]
+    needed = [_oldest(line) if cell.oldest else line for line in needed if _package(line) != "pyspark"]
+    return [f"pyspark[connect]=={cell.spark}.*", *needed, *tests]
+
+
+def _package(requirement: str) -> str:
+    return re.split(r"[\[<>=~]", requirement)[0]
+
+
+def _oldest(requirement: str) -> str:
+    """A requirement that only the oldest allowed version meets."""
+    lowest = re.search(r">=([\d.]+)", requirement)
+    assert lowest is not None, requirement
+    version = lowest[1] + ".0" * (2 - lowest[1].count("."))
+    return f"{_package(requirement)}=={version}"
+
+
+def pip(cell: Cell, *arguments: str) -> None:
+    _call(cell.program, "-m", "pip", "install", "-q", "--disable-pip-version-check", *arguments)
+
+
+def _call(*command: object) -> None:
+    subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
+
+
+# -- runs
+
+
+def run(cell: Cell, name: str, tests: Sequence[str]) -> Outcome:
+    """Run some tests in the environment of a cell."""
+    what = _described(cell)
+    print(f"{what}: {name}", flush=True)
+    report = BUILD / f"{cell.name}-{name}.xml"
+    report.unlink(missing_ok=True)
+    began = time.monotonic()
+    command = [cell.program, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
+    subprocess.run(list(map(str, command)), check=False, cwd=ROOT, env=_environment(cell))
+    passed, failed = _counts(report)
+    return Outcome(what, name, passed, failed, time.monotonic() - began)
+
+
+def _environment(cell: Cell) -> dict[str, str]:
+    """The environment of a run: an earlier version of Spark whose streams this one continues, if that is there."""
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("PYTHON", "PYSPARK", "SPARK", "PYTEST"))}
+    kept["SLICEWISE_KILLS"] = "1"
+    earlier = [c for c in CELLS if _before(c, cell) and c.program.exists()]
+    return kept | ({"SLICEWISE_EARLIER_PYTHON": str(earlier[-1].program)} if earlier else {})
+
+
+def _before(earlier: Cell, later: Cell) -> bool:
+    """Whether a stream of one may go on in the other: not over the change from tables to rows, which came with 4.1."""
+    return "4.1" <= earlier.spark < later.spark
+
+
+def _described(cell: Cell) -> str:
+    code = "import sys, numpy, pyarrow, pyspark; print('.'.join(map(str, sys.version_info[:3])), numpy.__version__, "
+    code += "pyarrow.__version__, pyspark.__version__)"
+    printed = subprocess.run([cell.program, "-P", "-c", code], capture_output=True, text=True, check=True).stdout
+    python, numpy, arrow, spark = printed.split()
+    return f"Spark {spark:6} Python {python:7} NumPy {numpy:6} Arrow {arrow:7}"
+
+
+def _counts(report: Path) -> tuple[int, int]:
+    """How many tests passed, and how many did not, skipped ones among them."""
+    if not report.exists():
+        return 0, 1
+    suites: Iterable[ElementTree.Element] = ElementTree.parse(report).getroot().iter("testsuite")
+    total = failed = 0
+    for suite in suites:
+        numbers = {name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")}
+        bad = numbers["failures"] + numbers["errors"] + numbers["skipped"]
+        total, failed = total + numbers["tests"] - bad, failed + bad
+    return total, failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
