@@ -24,6 +24,8 @@ STAGES = {
     "amounts": 1,
     "columns": 1,
     "kernels": 1,
+    "wavelet": 1,
+    "ragged": 2,
     "times": 2,
     "plain": 1,
     "same": 1,

@@ -82,7 +82,27 @@ ON: dict[str, list[OfType]] = {
     "collect_set": [*ORDERED, (pa.list_(pa.float64()), st.lists(floats | st.none(), max_size=2))],
     "concat": [(pa.string(), strings)],
     "m4": PHYSICAL,
+    "histogram": ORDERED,
+    "count_distinct": [*ORDERED, (pa.list_(pa.float64()), st.lists(floats | st.none(), max_size=2))],
+    "mode": ORDERED,
+    "most_frequent": ORDERED,
+    "largest": ORDERED,
+    "smallest": ORDERED,
+    "first_k": PHYSICAL,
+    "last_k": PHYSICAL,
 }
+
+
+#: What an aggregate must be told besides its columns.
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "percentile": {"q": 0.5},
+    **dict.fromkeys(("largest", "smallest", "first_k", "last_k", "most_frequent"), {"k": 2}),
+}
+
+
+def bare(name: str) -> Aggregate:
+    """The aggregate of this name, without columns."""
+    return sw.AGGREGATES[name](**ARGUMENTS.get(name, {}))
 
 
 def make(name: str) -> Aggregate:
@@ -94,7 +114,7 @@ def make(name: str) -> Aggregate:
             return sw.percentile("v", [0.0, 0.3, 1.0])
         case "concat":
             return sw.concat("v", separator="-")
-    return sw.AGGREGATES[name]("v")
+    return sw.AGGREGATES[name]("v", **ARGUMENTS.get(name, {}))
 
 
 def cases() -> Iterator[Case]:

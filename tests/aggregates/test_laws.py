@@ -16,7 +16,7 @@ from slicewise.aggregates.base import fold_pairwise, take_parts
 from slicewise.columns import Column
 from slicewise.same import is_finite, is_same, magnitude
 from slicewise.testing import check_laws, value_of
-from tests.aggregates.over import CASES, IDS, make
+from tests.aggregates.over import CASES, IDS, bare, make
 from tests.profiles import fewer
 
 IN_ANY_ORDER = [case for case in CASES if sw.AGGREGATES[case[0]].commutative or sw.AGGREGATES[case[0]].timed]
@@ -143,6 +143,14 @@ def test_order_of_combining_does_not_matter_where_it_is_promised(name, types, ro
     assert same(monoid.lower(shuffled).to_pylist(), want, rows)
 
 
+#: What there is for no rows, where it is not null. Arrow gives maps as lists of pairs.
+EMPTY = {
+    **dict.fromkeys(("count", "count_distinct"), 0),
+    **dict.fromkeys(("collect_list", "collect_set", "histogram", "most_frequent"), []),
+    **dict.fromkeys(("largest", "smallest", "first_k", "last_k"), []),
+}
+
+
 @every_case
 def test_no_rows_no_segments_and_no_values(name, types, row):
     aggregate = make(name)
@@ -152,15 +160,17 @@ def test_no_rows_no_segments_and_no_values(name, types, row):
         assert [len(p) for p in parts] == [0] * len(monoid.dtypes)
         for again in (parts, monoid.fold(parts, none), monoid.scan(parts), monoid.combine(parts, parts)):
             assert len(monoid.lower(again)) == 0
-    empty = {"count": 0, "collect_list": [], "collect_set": []}.get(name)
+    empty = EMPTY.get(name)
     assert monoid.lower(monoid.identities(2)).to_arrow().to_pylist() == [empty, empty]
     nulls = columns_of([(None,) * len(types)] * 3, types)
     for parts in (
         monoid.lift_fold(nulls, np.arange(3), np.array([0, 2])),
         monoid.fold(monoid.lift(nulls, np.arange(3)), np.array([0, 2])),
     ):
-        assert monoid.lower(parts).to_arrow().to_pylist() == [empty, empty]
-    assert aggregate.lower(aggregate.identity) == empty
+        # Rows without a value are rows to these.
+        expected = [[None, None], [None]] if name in ("first_k", "last_k") else [empty, empty]
+        assert monoid.lower(parts).to_arrow().to_pylist() == expected
+    assert aggregate.lower(aggregate.identity) == ({} if name == "histogram" else empty)
 
 
 #            invertible commutative kind
@@ -186,9 +196,18 @@ last              no      no      distributive
 collect_list      yes     no      holistic
 collect_set       no      yes     holistic
 concat            no      no      holistic
-median            no      yes     holistic
-percentile        no      yes     holistic
+median            yes     yes     holistic
+percentile        yes     yes     holistic
 m4                no      no      algebraic
+count_distinct    yes     yes     holistic
+sum_distinct      yes     yes     holistic
+histogram         yes     yes     holistic
+mode              yes     yes     holistic
+most_frequent     yes     yes     holistic
+largest           no      yes     algebraic
+smallest          no      yes     algebraic
+first_k           no      no      algebraic
+last_k            no      no      algebraic
 """
 
 
@@ -200,7 +219,7 @@ def test_traits_are_those_of_table_2():
         aggregate = sw.AGGREGATES[name]
         assert (aggregate.invertible, aggregate.commutative) == (invertible == "yes", commutative == "yes"), name
         assert aggregate.kind == kind, name
-        assert aggregate.timed == (name in {"first", "last", "max_by", "min_by", "m4"}), name
+        assert aggregate.timed == (name in {"first", "last", "max_by", "min_by", "m4", "first_k", "last_k"}), name
 
 
 @pytest.mark.parametrize(
@@ -231,7 +250,7 @@ def test_registry_holds_every_public_name():
 
 @pytest.mark.parametrize("name", sw.AGGREGATES)
 def test_aggregates_without_columns_run_over_single_values(name):
-    aggregate = sw.percentile(q=0.5) if name == "percentile" else sw.AGGREGATES[name]()
+    aggregate = bare(name)
     assert aggregate.columns == ()
     row = ("x", 1) if name.endswith("_by") else ("x",) if name == "concat" else (1,)
     assert aggregate.lower(aggregate.combine(aggregate.identity, aggregate.lift(*row))) is not None or sw.AGGREGATES[

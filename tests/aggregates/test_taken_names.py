@@ -13,10 +13,9 @@ from slicewise.plan.characteristics import AggregateTraits
 from slicewise.same import is_same
 from slicewise.swag import SlickDeque
 from slicewise.testing import Oracle
-from tests.aggregates.over import over
+from tests.aggregates.over import ARGUMENTS, over
 
 VALUES = [3, 8, None, 8, -2, 3, 5]
-ARGUMENTS = {"max_by": ["v", "w"], "min_by": ["v", "w"], "percentile": ["v", 0.5]}
 
 
 @pytest.mark.parametrize("built_in", AGGREGATES)
@@ -28,8 +27,8 @@ def test_another_name_changes_no_answer(built_in, name):
     types = [pa.int64()] * len(columns)
     if built_in == "concat":
         columns, types = [[None if v is None else str(v) for v in VALUES]], [pa.string()]
-    arguments = ARGUMENTS.get(built_in, ["v"])
-    found, expected = (over(c(*arguments), *columns, types=types, starts=[0, 3]) for c in (renamed, cls))
+    names, others = ["v", "w"][: len(columns)], ARGUMENTS.get(built_in, {})
+    found, expected = (over(c(*names, **others), *columns, types=types, starts=[0, 3]) for c in (renamed, cls))
     assert all(map(is_same, found, expected))
 
 

@@ -11,6 +11,8 @@ import slicewise as sw
 
 NUMERIC = ["sum", "avg", "min", "max", "count", "stddev", "variance", "var_pop", "stddev_pop", "range_", "max_count"]
 NUMERIC += ["min_count", "product", "geometric_mean", "median", "m4", "first", "last", "collect_list", "collect_set"]
+NUMERIC += ["count_distinct", "sum_distinct", "mode", "histogram"]
+OF_K = ["largest", "smallest", "first_k", "last_k", "most_frequent"]
 
 
 def aggregates_over(numbers: str = "v", words: str = "w") -> st.SearchStrategy[Any]:
@@ -19,7 +21,9 @@ def aggregates_over(numbers: str = "v", words: str = "w") -> st.SearchStrategy[A
         st.just(sw.count()),
         st.sampled_from([sw.AGGREGATES[name] for name in NUMERIC]).map(lambda a: a(numbers)),
         st.sampled_from([0.0, 0.25, 0.9]).map(lambda q: sw.percentile(numbers, q)),
-        st.just(sw.max_by(words, numbers)),
+        st.builds(lambda name, k: sw.AGGREGATES[name](numbers, k), st.sampled_from(OF_K), st.integers(1, 3)),
+        st.sampled_from([None, 2]).map(lambda k: sw.max_by(words, numbers, k)),
+        st.sampled_from([sw.count_distinct(words, numbers), sw.count_distinct(words), sw.mode(words)]),
         st.just(sw.min_by(words, numbers)),
         st.sampled_from([sw.concat, sw.first, sw.last, sw.min, sw.max, sw.collect_list, sw.count]).map(
             lambda a: a(words)

@@ -185,7 +185,7 @@ WINDOW = st.one_of(
     st.just(sw.frames("v > 0")),
 )
 AGGREGATES = ["sum", "max", "min", "count", "range_", "max_count", "min_count", "collect_list", "median"]
-AGGREGATES += ["avg", "last", "m4"]
+AGGREGATES += ["avg", "last", "m4", "histogram", "count_distinct"]
 
 
 @given(st.lists(WINDOW, min_size=1, max_size=3), steps(), st.sampled_from([0, 5, 20, 1000]), st.booleans())

@@ -42,7 +42,7 @@ AGGREGATES = {
     "multi_columns": (sw.multi(top=sw.max("who"), total=sw.sum("score"), n=sw.count()), tuple),
 }
 
-SUBTRACTED = {"sum", "count", "avg", "stddev", "multi_invertible"}
+SUBTRACTED = {"sum", "count", "avg", "stddev", "median", "multi_invertible"}
 PICKED = {"max", "min", "range_", "first", "last", "max_by", "multi_mixed", "multi_columns"}
 SLOW = {"max_count", "collect_set", "median"}
 PAIRS = [

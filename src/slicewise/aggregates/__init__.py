@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from slicewise.aggregates.arithmetic import Avg, Count, Sum
 from slicewise.aggregates.base import BUILT_IN, Aggregate, Monoid
+from slicewise.aggregates.bests import FirstK, Largest, LastK, Smallest
+from slicewise.aggregates.histograms import CountDistinct, Histogram, Mode, MostFrequent, SumDistinct
 from slicewise.aggregates.holistic import CollectList, CollectSet, Concat
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.multi import multi
@@ -28,9 +30,14 @@ __all__ = [
     "collect_set",
     "concat",
     "count",
+    "count_distinct",
     "first",
+    "first_k",
     "geometric_mean",
+    "histogram",
+    "largest",
     "last",
+    "last_k",
     "m4",
     "max",
     "max_by",
@@ -39,13 +46,17 @@ __all__ = [
     "min",
     "min_by",
     "min_count",
+    "mode",
+    "most_frequent",
     "multi",
     "percentile",
     "product",
     "range_",
+    "smallest",
     "stddev",
     "stddev_pop",
     "sum",
+    "sum_distinct",
     "var_pop",
     "variance",
 ]
@@ -73,6 +84,15 @@ collect_set = CollectSet
 concat = Concat
 median = Median
 percentile = Percentile
+count_distinct = CountDistinct
+sum_distinct = SumDistinct
+histogram = Histogram
+mode = Mode
+most_frequent = MostFrequent
+largest = Largest
+smallest = Smallest
+first_k = FirstK
+last_k = LastK
 m4 = M4
 
 BUILT_IN.update(
@@ -82,6 +102,7 @@ BUILT_IN.update(
             *(Count, Sum, Product, Avg, GeometricMean, StdDev, StdDevPop, Variance, VarPop),
             *(Min, Max, Range, MaxCount, MinCount, MaxBy, MinBy, First, Last),
             *(CollectList, CollectSet, Concat, Median, Percentile, M4),
+            *(CountDistinct, SumDistinct, Histogram, Mode, MostFrequent, Largest, Smallest, FirstK, LastK),
         )
     }
 )

@@ -8,7 +8,8 @@ A :class:`Monoid` is the same algebra on arrays, made by :meth:`Aggregate.bind` 
 It is what the engine runs. Its partials are a tuple of equally long arrays, its *parts*: the average of a float column
 has a float64 part and an int64 part. Two families:
 
-* **columnar**: parts of NumPy numbers, functions that take whole arrays (everything numeric);
+* **columnar**: parts of NumPy numbers, or ragged ones (:mod:`slicewise.ragged`) where partials grow, functions that
+  take whole arrays (everything numeric);
 * **object**: one part of Python values, functions that take one value at a time (lists, text, user code).
 """
 
@@ -23,6 +24,7 @@ import pyarrow as pa
 
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
+from slicewise.ragged import Ragged
 
 __all__ = [
     "BUILT_IN",
@@ -32,6 +34,8 @@ __all__ = [
     "Parts",
     "concat_parts",
     "fold_pairwise",
+    "parts_from_data",
+    "parts_to_data",
     "pick_parts",
     "put_parts",
     "rescaled",
@@ -39,7 +43,8 @@ __all__ = [
     "take_parts",
 ]
 
-Parts = tuple[np.ndarray, ...]
+#: One array per part: NumPy's, or a :class:`~slicewise.ragged.Ragged` one where a partial holds several values.
+Parts = tuple[Any, ...]
 
 #: What defines the answer over single values. A subclass that replaces any of it computes something else.
 _FUNCTIONS = ("lift", "combine", "lower", "invert", "identity", "skips_nulls", "result_type")
@@ -59,13 +64,19 @@ def pick_parts(parts: Parts, places: Sequence[int]) -> Parts:
 
 def concat_parts(partials: Sequence[Parts]) -> Parts:
     """Partials end to end."""
-    return tuple(np.concatenate(arrays) for arrays in zip(*partials, strict=True))
+    return tuple(
+        Ragged.concat(arrays) if isinstance(arrays[0], Ragged) else np.concatenate(arrays)
+        for arrays in zip(*partials, strict=True)
+    )
 
 
 def put_parts(parts: Parts, index: np.ndarray, values: Parts) -> Parts:
     """Copies of the partials, with others at ``index``."""
     out = []
     for part, value in zip(parts, values, strict=True):
+        if isinstance(part, Ragged):
+            out.append(part.put(index, value))
+            continue
         # Exact sums leave int64 for Python ints when they grow too large.
         part = part.astype(np.result_type(part.dtype, value.dtype))
         if value.dtype.hasobject:
@@ -75,6 +86,16 @@ def put_parts(parts: Parts, index: np.ndarray, values: Parts) -> Parts:
             part[index] = value
         out.append(part)
     return tuple(out)
+
+
+def parts_to_data(parts: Parts) -> list[Any]:
+    """Partials as plain data."""
+    return [part.to_data() if isinstance(part, Ragged) else part for part in parts]
+
+
+def parts_from_data(data: Sequence[Any]) -> Parts:
+    """Partials from what :func:`parts_to_data` gave."""
+    return tuple(Ragged.from_data(part) if isinstance(part, Mapping) else part for part in data)
 
 
 def rescaled(unscaled: np.ndarray, digits: int) -> np.ndarray:
@@ -110,14 +131,8 @@ def fold_pairwise(combine: Callable[[Parts, Parts], Parts], parts: Parts, starts
         left = starts[segment] + 2 * nth
         paired = 2 * nth + 1 < lengths[segment]
         merged = combine(take_parts(parts, left[paired]), take_parts(parts, left[paired] + 1))
-        folded = []
-        for part, both in zip(parts, merged, strict=True):
-            out = part[left]
-            if both.dtype != out.dtype:  # exact sums leave int64 for Python ints when they grow too large
-                out = out.astype(np.result_type(both.dtype, out.dtype))
-            out[paired] = both
-            folded.append(out)
-        parts, starts, lengths = tuple(folded), new_starts, halves
+        folded = put_parts(take_parts(parts, left), np.flatnonzero(paired), merged)
+        parts, starts, lengths = folded, new_starts, halves
     return take_parts(parts, starts)
 
 

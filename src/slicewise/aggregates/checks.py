@@ -15,6 +15,7 @@ __all__ = [
     "OneColumn",
     "as_float64",
     "check_column",
+    "check_k",
     "from_first",
     "is_orderable",
     "need_numbers",
@@ -40,6 +41,14 @@ def check_column(name: str, parameter: str, column: Any) -> tuple[str, ...]:
             f"`{parameter}` of `{name}` must be the name of a column; got {column!r}: pass its name as a string"
         )
     return (column,)
+
+
+def check_k(name: str, k: Any, *, missing: bool = False) -> int:
+    """How many values are wanted, a positive integer."""
+    if missing or isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        got = "nothing" if missing else repr(k)
+        raise AggregateError(f"`k` of `{name}` must be a whole number from 1 on; got {got}: 10 keeps the ten best")
+    return int(k)
 
 
 def need_types(aggregate: Aggregate, types: tuple[pa.DataType, ...], n: int) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, ObjectMonoid, Parts
 from slicewise.aggregates.checks import OneColumn, need_types
+from slicewise.aggregates.ordering import order_key
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
 
@@ -134,7 +135,7 @@ class CollectSet(_Gathering):
     identity = ()
 
     def of_values(self, values: Iterable[Any]) -> tuple[Any, ...]:
-        distinct = {_order_key(v): v for v in values}
+        distinct = {order_key(v): v for v in values}
         return tuple(distinct[key] for key in sorted(distinct))
 
     def gather(self, partials: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -145,18 +146,6 @@ class CollectSet(_Gathering):
 
     def result_type(self, *types: pa.DataType) -> pa.DataType:
         return pa.list_(types[0])
-
-
-def _order_key(value: Any) -> tuple[Any, ...]:
-    # Python's NaN equals nothing and its lists and dicts have no hash. In front goes a rank: null (inside a list or a
-    # struct only), value, NaN.
-    if value is None:
-        return (0,)
-    if isinstance(value, (list, tuple)):
-        return (1, tuple(_order_key(v) for v in value))
-    if isinstance(value, dict):
-        return (1, tuple(_order_key(v) for v in value.values()))
-    return (1, value) if value == value else (2,)
 
 
 class Concat(_Gathering):

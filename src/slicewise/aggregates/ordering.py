@@ -15,7 +15,23 @@ import pyarrow as pa
 from slicewise.aggregates.exact import INT64_MAX
 from slicewise.columns import Column
 
-__all__ = ["order_keys", "sort_keys"]
+__all__ = ["order_key", "order_keys", "sort_keys"]
+
+
+def order_key(value: Any) -> tuple[Any, ...]:
+    """What a single value is sorted and told apart by: a null (inside of others only), then values, then NaN.
+
+    >>> sorted([2.0, float("nan"), None, -1.0], key=order_key)
+    [None, -1.0, 2.0, nan]
+    """
+    # Python's NaN equals nothing, and its lists and dicts have no hash.
+    if value is None:
+        return (0,)
+    if isinstance(value, (list, tuple)):
+        return (1, tuple(order_key(v) for v in value))
+    if isinstance(value, Mapping):
+        return (1, tuple(order_key(v) for v in value.values()))
+    return (1, value) if value == value else (2,)
 
 
 def order_keys(values: np.ndarray, some: np.ndarray, type_: pa.DataType | None = None) -> np.ndarray:

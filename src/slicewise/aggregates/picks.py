@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid, Parts, take_parts
-from slicewise.aggregates.checks import OneColumn, check_column, from_first, need_orderable, need_types
+from slicewise.aggregates.bests import PeaksMonoid
+from slicewise.aggregates.checks import OneColumn, check_column, check_k, from_first, need_orderable, need_types
 from slicewise.aggregates.exact import INT64_MAX, INT64_MIN
 from slicewise.aggregates.order import larger, smaller
-from slicewise.aggregates.ordering import order_keys
+from slicewise.aggregates.ordering import order_key, order_keys
 from slicewise.columns import Column, physical_dtype
 from slicewise.errors import AggregateError
 from slicewise.kernels import segment_lengths
@@ -102,34 +103,48 @@ class _By(Aggregate):
     skips_nulls = False
     identity = ()
 
-    def __init__(self, value: str | None = None, by: str | None = None) -> None:
+    def __init__(self, value: str | None = None, by: str | None = None, k: int | None = None) -> None:
         if (value is None) != (by is None):
             raise AggregateError(
                 f"`{self.name}` takes two columns, `value` and `by`; got value={value!r}, by={by!r}: give both"
             )
         super().__init__(*check_column(self.name, "value", value), *check_column(self.name, "by", by))
+        self.k = None if k is None else check_k(self.name, k)
+        if k is not None:
+            self.selective = False
+
+    def parameters(self) -> tuple[Any, ...]:
+        return () if self.k is None else (self.k,)
 
     def lift(self, *values: Any) -> tuple[Any, ...]:
         value, by = values
-        return () if by is None else (by, value)
+        row = () if by is None else (by, value)
+        return row if self.k is None or not row else (row,)
 
     def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
         if not a or not b:
             return a or b
+        if self.k is not None:
+            best_first = sorted(a + b, key=lambda row: order_key(row[0]), reverse=isinstance(self, MaxBy))
+            return tuple(best_first[: self.k])
         return a if self._pick(a[0], b[0]) is a[0] else b
 
     def _pick(self, a: Any, b: Any) -> Any:
         raise NotImplementedError
 
     def lower(self, partial: tuple[Any, ...]) -> Any:
-        return partial[1] if partial else None
+        if not partial:
+            return None
+        return partial[1] if self.k is None else [value for _, value in partial]
 
     def result_type(self, *types: pa.DataType) -> pa.DataType:
-        return types[0]
+        return types[0] if self.k is None else pa.list_(types[0])
 
     def bind(self, *types: pa.DataType) -> Monoid:
         need_types(self, types, 2)
         need_orderable(self, types[1], 1)
+        if self.k is not None:
+            return PeaksMonoid(self, types, self.k, largest=isinstance(self, MaxBy))
         return PeakMonoid(self, types, types[1], types[:1], largest=isinstance(self, MaxBy))
 
 
@@ -146,6 +161,8 @@ class MaxBy(_By):
         (:mod:`slicewise.swag`).
     by : str, optional
         The column that is compared: numbers, text, bytes, dates or times.
+    k : int, optional
+        Give a list of the values of the ``k`` best rows, best first; null for none.
 
     Examples
     --------
@@ -173,6 +190,8 @@ class MinBy(_By):
         (:mod:`slicewise.swag`).
     by : str, optional
         The column that is compared: numbers, text, bytes, dates or times.
+    k : int, optional
+        Give a list of the values of the ``k`` best rows, best first; null for none.
 
     Examples
     --------

@@ -94,7 +94,7 @@ _PYTHON_ONLY = ("aggregate", "policy", "user_defined")
 
 
 def _aggregate_form(cls: type[Aggregate]) -> _Form[Aggregate]:
-    columns = ("column", "value", "by")
+    columns = ("column", "columns", "value", "by")
     return _form(cls, **{name: _COLUMN if name in columns else _LITERAL for name in inspect.signature(cls).parameters})
 
 

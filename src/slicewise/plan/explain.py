@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.histograms import OfHistogram
 from slicewise.amounts import INTEGER, Amount
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import (
@@ -25,6 +26,8 @@ from slicewise.workload import Workload
 __all__ = ["explain", "explain_routes"]
 
 WIDTH = 108
+#: Aggregates whose inverse rounds nothing, whatever the type of their column.
+EXACT = (Count, OfHistogram)
 #: Reasons beside long names are wrapped at this width, whatever the terminal.
 NARROWEST = 30
 #: Aggregates with longer names push their line out of the columns.
@@ -151,7 +154,7 @@ def _removal(c: Characteristics, aggregates: list[Aggregate]) -> Decision:
         if not shift:
             return Decision("never", shift.reason)
         # Counts are exact; of other types one only knows when rows come.
-        exactness = (True, True) if isinstance(aggregate, Count) else (True, False)
+        exactness = (True, True) if isinstance(aggregate, EXACT) else (True, False)
         way = tuple(how_rows_leave(traits, exact=exact).choice for exact in exactness)
         ways.setdefault(way, []).append(repr(aggregate))
         for choice in way:
@@ -192,7 +195,7 @@ def _store(aggregate: Aggregate, c: Characteristics) -> Decision:
     """The store, which depends on types that are not known yet where an inverse may or may not be exact."""
     traits = AggregateTraits.of(aggregate)
     exact, rounded = (choose_store(traits, c, exact=e) for e in (True, False))
-    if exact == rounded or isinstance(aggregate, Count):
+    if exact == rounded or isinstance(aggregate, EXACT):
         return exact
     return Decision(
         f"{exact.choice} or {rounded.choice}",

@@ -55,6 +55,8 @@ def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> De
     for aggregate in query.aggregates.values():
         if type(aggregate) not in IN_THE_JVM:
             return Decision(ROWS, f"{aggregate!r} is computed in Python")
+        if isinstance(aggregate, (MinBy, MaxBy)) and aggregate.k is not None:
+            return Decision(ROWS, f"{aggregate!r} keeps several rows, and is computed in Python")
         if types is not None and type(aggregate) is MaxBy and not can_turn_around(types[aggregate.columns[1]]):
             return Decision(ROWS, f"{aggregate!r} goes by {types[aggregate.columns[1]]}, which the JVM cannot reverse")
     return Decision(SLICES, sliced.reason)

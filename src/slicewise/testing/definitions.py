@@ -212,10 +212,15 @@ def _count_equal(values: Values, extreme: Any) -> int | None:
     return sum(1 for v in values if order_of(v) == order_of(extreme)) or None
 
 
-def _by(columns: list[Values], pick: Callable[..., Any]) -> Any:
-    """``max_by`` and ``min_by``: the first row with the extreme ``by``; a null ``by`` never wins, a null value may."""
+def _by(aggregate: Any, columns: list[Values], *, largest: bool) -> Any:
+    """``max_by`` and ``min_by``: the first row with the extreme ``by``; a null ``by`` never wins, a null value may.
+
+    With ``k``, the values of so many rows, best first, the earlier first of equal ones.
+    """
     rows = [(value, by) for value, by in zip(*columns, strict=True) if by is not None]
-    return pick(rows, key=lambda row: order_of(row[1]))[0] if rows else None
+    best = [value for value, _ in sorted(rows, key=lambda row: order_of(row[1]), reverse=largest)]
+    k = aggregate.parameters()[0] if aggregate.parameters() else None
+    return (best[0] if k is None else best[:k]) if best else None
 
 
 def _percentile(values: Values, fraction: float) -> float | None:
@@ -231,8 +236,8 @@ def _percentile(values: Values, fraction: float) -> float | None:
 
 
 def _percentiles(aggregate: Any, columns: list[Values], _times: list[int]) -> Any:
-    wanted = aggregate.parameters()[0]
-    values = _present(columns[0])
+    wanted, *frequency = aggregate.parameters()
+    values = _present(columns[0]) * (frequency[0] if frequency else 1)
     if isinstance(wanted, (list, tuple)):
         return [_percentile(values, f) for f in wanted] if values else None
     return _percentile(values, wanted)
@@ -241,6 +246,32 @@ def _percentiles(aggregate: Any, columns: list[Values], _times: list[int]) -> An
 def _distinct(values: Values) -> Values:
     ranked = sorted(values, key=order_of)
     return [v for i, v in enumerate(ranked) if i == 0 or order_of(ranked[i - 1]) != order_of(v)]
+
+
+def _histogram(values: Values) -> list[tuple[Any, int]]:
+    """Each value, -0.0 being 0.0, with how often it occurs, by ascending value."""
+    plain = [0.0 if isinstance(v, float) and v == 0.0 else v for v in values]
+    return [(v, sum(1 for w in plain if order_of(w) == order_of(v))) for v in _distinct(plain)]
+
+
+def _mode(values: Values) -> Any:
+    counted = _histogram(values)
+    most = max((count for _, count in counted), default=0)
+    return next((value for value, count in counted if count == most), None)
+
+
+def _most_frequent(aggregate: Any, columns: list[Values], _times: list[int]) -> list[dict[str, Any]]:
+    counted = sorted(_histogram(_present(columns[0])), key=lambda pair: -pair[1])
+    return [{"value": value, "count": count} for value, count in counted[: aggregate.parameters()[0]]]
+
+
+def _count_distinct(_aggregate: Any, columns: list[Values], _times: list[int]) -> int:
+    """Different rows, of those that have no null in them."""
+    return len({order_of(row) for row in zip(*columns, strict=True) if None not in row})
+
+
+def _best(aggregate: Any, columns: list[Values], *, largest: bool) -> Values:
+    return sorted(_present(columns[0]), key=order_of, reverse=largest)[: aggregate.parameters()[0]]
 
 
 def _m4(_aggregate: Any, columns: list[Values], times: list[int]) -> dict[str, Any] | None:
@@ -287,8 +318,8 @@ DEFINITIONS: dict[str, Callable[[Any, list[Values], list[int]], Any]] = {
     "range_": _of_values(_range),
     "max_count": _of_values(lambda values: _count_equal(values, _max(values))),
     "min_count": _of_values(lambda values: _count_equal(values, _min(values))),
-    "max_by": lambda _aggregate, columns, _times: _by(columns, max),
-    "min_by": lambda _aggregate, columns, _times: _by(columns, min),
+    "max_by": lambda aggregate, columns, _times: _by(aggregate, columns, largest=True),
+    "min_by": lambda aggregate, columns, _times: _by(aggregate, columns, largest=False),
     # The row's value also when it is null, as Spark's.
     "first": lambda _aggregate, columns, _times: columns[0][0],
     "last": lambda _aggregate, columns, _times: columns[0][-1],
@@ -298,4 +329,13 @@ DEFINITIONS: dict[str, Callable[[Any, list[Values], list[int]], Any]] = {
     "median": _of_values(lambda values: _percentile(values, 0.5)),
     "percentile": _percentiles,
     "m4": _m4,
+    "count_distinct": _count_distinct,
+    "sum_distinct": _of_values(lambda values: _sum([value for value, _ in _histogram(values)])),
+    "histogram": _of_values(lambda values: dict(_histogram(values))),
+    "mode": _of_values(_mode),
+    "most_frequent": _most_frequent,
+    "largest": lambda aggregate, columns, _times: _best(aggregate, columns, largest=True),
+    "smallest": lambda aggregate, columns, _times: _best(aggregate, columns, largest=False),
+    "first_k": lambda aggregate, columns, _times: columns[0][: aggregate.parameters()[0]],
+    "last_k": lambda aggregate, columns, _times: columns[0][-aggregate.parameters()[0] :],
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from slicewise.aggregates.base import Monoid, Parts, concat_parts, take_parts
+from slicewise.aggregates.base import Monoid, Parts, concat_parts, parts_from_data, parts_to_data, take_parts
 from slicewise.kernels import order_by, running_last, segment_lengths, segment_starts
 from slicewise.slicing.time.edges import Edges
 
@@ -157,13 +157,13 @@ class Slices:
     def to_data(self) -> dict[str, Any]:
         """The slices as plain data."""
         data: dict[str, Any] = dict(zip(_COLUMNS, self._columns(), strict=True))
-        return data | {"parts": [list(parts) for parts in self.parts], "marks": dict(self.marks)}
+        return data | {"parts": [parts_to_data(parts) for parts in self.parts], "marks": dict(self.marks)}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Slices:
         """The slices from what :meth:`to_data` gave."""
         columns = {name: data[name] for name in _COLUMNS}
-        return cls(**columns, parts=tuple(map(tuple, data["parts"])), marks=data["marks"])
+        return cls(**columns, parts=tuple(map(parts_from_data, data["parts"])), marks=data["marks"])
 
     def _columns(self) -> tuple[np.ndarray, ...]:
         return self.key, self.first, self.last, self.rows, self.unreported, self.closed_gaps

@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql import types as T
 
 from slicewise import plain
+from slicewise.aggregates.base import parts_from_data, parts_to_data
 from slicewise.amounts import Amount, Measure, format_instant, from_micros
 from slicewise.bad_rows import AHEAD, NO_TIME, USER_CODE
 from slicewise.columns import Column
@@ -204,7 +205,7 @@ def _slices_to_data(slices: Slices, key: np.ndarray, keys: Sequence[pa.Array], c
     data: dict[str, Any] = {name: getattr(slices, name) for name in _COLUMNS}
     names = [key_name(i) for i in range(len(keys))]
     table = pa.Table.from_arrays(list(keys), names) if keys else None
-    return data | {"key": key, "keys": to_ipc(table) if keys else b"", "count": count, "parts": slices.parts}
+    return data | {"key": key, "keys": to_ipc(table) if keys else b"", "count": count, "parts": [parts_to_data(p) for p in slices.parts]}
 
 
 def read_slices(data: dict[str, Any]) -> tuple[list[pa.Array], int, Slices]:
@@ -212,7 +213,8 @@ def read_slices(data: dict[str, Any]) -> tuple[list[pa.Array], int, Slices]:
     table = from_ipc(data["keys"]) if data["keys"] else None
     keys = [c.combine_chunks() for c in table.columns] if table is not None else []
     nothing = np.zeros(len(data["key"]), np.int64)
-    slices = Slices(data["key"], data["first"], data["last"], data["rows"], data["rows"], nothing, data["parts"])
+    parts = tuple(map(parts_from_data, data["parts"]))
+    slices = Slices(data["key"], data["first"], data["last"], data["rows"], data["rows"], nothing, parts)
     return keys, data["count"], slices
 
 

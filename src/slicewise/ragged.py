@@ -1,0 +1,123 @@
+"""Ragged arrays: one entry holds several values, how many differs. Partials that grow are columns of these.
+
+A leaf beside ``kernels``. The values of all entries stand end to end in flat arrays, and beside them how many each
+entry has, so that a million small partials are a few arrays and not a million of them::
+
+    lengths   2      0   3                  three entries
+    values    1  5       2  5  9            of the first: 1 and 5, of the second: none
+    counts    1  1       4  1  1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from slicewise.kernels import expand_ranges
+
+__all__ = ["Ragged"]
+
+
+class Ragged:
+    """An array whose entries are runs of rows of a few flat columns.
+
+    Taking, putting and joining entries works as with NumPy's arrays, and like those gives a view where it can.
+
+    Parameters
+    ----------
+    lengths
+        How many rows each entry has.
+    *columns
+        The rows of all entries, end to end.
+
+    Examples
+    --------
+    >>> runs = Ragged(np.array([2, 0, 3]), np.array([1, 5, 2, 5, 9]), np.array([1, 1, 4, 1, 1]))
+    >>> len(runs), runs[[2, 0]].columns
+    (2, (array([2, 5, 9, 1, 5]), array([4, 1, 1, 1, 1])))
+    >>> runs[1:].tolist()
+    [[], [(2, 4), (5, 1), (9, 1)]]
+    """
+
+    def __init__(self, lengths: np.ndarray, *columns: np.ndarray) -> None:
+        self.lengths = lengths
+        self.columns = columns
+
+    @classmethod
+    def none(cls, n: int, dtypes: Sequence[np.dtype]) -> Ragged:
+        """``n`` entries without rows."""
+        return cls(np.zeros(n, np.int64), *(np.empty(0, dtype) for dtype in dtypes))
+
+    @classmethod
+    def concat(cls, pieces: Sequence[Ragged]) -> Ragged:
+        """Entries end to end."""
+        if len(pieces) == 1:
+            return pieces[0]
+        columns = zip(*(piece.columns for piece in pieces), strict=True)
+        return cls(np.concatenate([piece.lengths for piece in pieces]), *map(np.concatenate, columns))
+
+    @classmethod
+    def of_arrays(cls, *columns: np.ndarray, dtypes: Sequence[np.dtype]) -> Ragged:
+        """From arrays of arrays, one per column."""
+        lengths = np.fromiter(map(len, columns[0]), np.int64, len(columns[0]))
+        flat = (np.concatenate([np.empty(0, t), *column]) for column, t in zip(columns, dtypes, strict=True))
+        return cls(lengths, *flat)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where the rows of each entry begin."""
+        starts: np.ndarray = np.cumsum(self.lengths) - self.lengths
+        return starts
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of a row."""
+        return np.dtype([(f"f{i}", column.dtype) for i, column in enumerate(self.columns)])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in arrays."""
+        return self.lengths.nbytes + sum(column.nbytes for column in self.columns)
+
+    def __getitem__(self, index: Any) -> Ragged:
+        lengths = self.lengths[index]
+        if isinstance(index, slice) and index.step in (None, 1):
+            low, high, _ = index.indices(len(self))
+            first = int(self.lengths[:low].sum())
+            rows: Any = slice(first, first + int(lengths.sum()))
+        else:
+            starts = self.starts[index]
+            rows, _ = expand_ranges(starts, starts + lengths)
+        return Ragged(lengths, *(column[rows] for column in self.columns))
+
+    def put(self, index: np.ndarray, values: Ragged) -> Ragged:
+        """A copy with others at ``index``."""
+        place = np.arange(len(self))
+        place[index] = len(self) + np.arange(len(values))
+        return Ragged.concat([self, values])[place]
+
+    def tolist(self) -> list[list[Any]]:
+        """A list per entry, of tuples where there are several columns."""
+        rows = [column.tolist() for column in self.columns]
+        flat = rows[0] if len(rows) == 1 else list(zip(*rows, strict=True))
+        starts = self.starts.tolist()
+        return [flat[start : start + n] for start, n in zip(starts, self.lengths.tolist(), strict=True)]
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain data: arrays that may be joined end to end, each with its like."""
+        return {"lengths": self.lengths, "columns": list(self.columns)}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Ragged:
+        """From what :meth:`to_data` gave."""
+        return cls(data["lengths"], *data["columns"])
+
+    def _check(self) -> None:
+        """The invariants, for tests."""
+        assert (self.lengths >= 0).all()
+        assert all(len(column) == self.lengths.sum() for column in self.columns)
