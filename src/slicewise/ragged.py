@@ -87,7 +87,7 @@ class Ragged:
     def __getitem__(self, index: Any) -> Ragged:
         lengths = self.lengths[index]
         if isinstance(index, slice) and index.step in (None, 1):
-            low, high, _ = index.indices(len(self))
+            low, _high, _ = index.indices(len(self))
             first = int(self.lengths[:low].sum())
             rows: Any = slice(first, first + int(lengths.sum()))
         else:

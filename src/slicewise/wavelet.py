@@ -46,7 +46,7 @@ class WaveletMatrix:
     >>> matrix.kth(np.array([1, 0]), np.array([4, 6]), np.array([0, 5]))
     array([0, 6])
     >>> matrix.below(np.array([1, 0]), np.array([4, 6]), np.array([2, 5]))
-    array([2, 3])
+    array([2, 4])
     """
 
     def __init__(self, ranks: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -73,7 +73,9 @@ class WaveletMatrix:
 
     def total(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """The weight of each range."""
-        return high - low if self._all is None else self._all[high] - self._all[low]
+        bounds = (low, high) if self._all is None else (self._all[low], self._all[high])
+        weights: np.ndarray = bounds[1] - bounds[0]
+        return weights
 
     def kth(self, low: np.ndarray, high: np.ndarray, k: np.ndarray) -> np.ndarray:
         """The rank at place ``k``, from 0, of the sorted ranks of each range; ``k`` is less than the range's weight."""
@@ -90,13 +92,14 @@ class WaveletMatrix:
         """The weight of the ranks of each range that are less than its bound."""
         out = np.zeros(len(low), np.int64)
         beyond = bound >> self.bits > 0
+        if beyond.any():  # larger than every rank
+            bound = np.where(beyond, 0, bound)
+            out[beyond] = self.total(low[beyond], high[beyond])
         for level, bit in enumerate(range(self.bits - 1, -1, -1)):
             low_zeros, high_zeros, weight = self._zeros(level, low, high)
             one = (bound >> bit) & 1 != 0
             out += np.where(one, weight, 0)
             low, high = self._down(level, one, low, high, low_zeros, high_zeros)
-        if beyond.any():  # all of them: the rest has the bound's own rank, or what is left of it
-            raise ValueError("a bound must not be greater than the largest rank")
         return out
 
     def _zeros(self, level: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,3 +131,75 @@ def _running(weights: np.ndarray) -> np.ndarray:
     out = np.zeros(len(weights) + 1, np.int64)
     np.cumsum(weights, out=out[1:])
     return out
+
+
+def dense_ranks(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each key its rank, equal for equal keys and without gaps; and for each rank the place of one such key.
+
+    >>> dense_ranks(np.array([70, 10, 70, 30]))
+    (array([2, 0, 2, 1]), array([1, 3, 0]))
+    """
+    order = np.argsort(keys)
+    ordered = keys[order]
+    new = np.ones(len(keys), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.cumsum(new) - 1
+    return ranks, order[new]
+
+
+def previous_places(ranks: np.ndarray) -> np.ndarray:
+    """Where the rank of each place stood last before it; -1 if it did not.
+
+    >>> previous_places(np.array([2, 0, 2, 2, 0]))
+    array([-1, -1,  0,  2,  1])
+    """
+    n = len(ranks)
+    bits = max(n, 1).bit_length()
+    packed = (ranks.astype(np.int64) << bits) | np.arange(n)
+    packed.sort()  # by rank, then by place: NumPy sorts numbers much faster than it argsorts
+    place = packed & ((1 << bits) - 1)
+    packed >>= bits
+    previous = np.full(n, -1)
+    again = packed[1:] == packed[:-1]
+    previous[place[1:][again]] = place[:-1][again]
+    return previous
+
+
+def distinct_in(
+    previous: np.ndarray, low: np.ndarray, high: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """How many places of each range ``[low, high)`` hold a value that is not in the range before; or their weight.
+
+    Ranges that move on, as those of a sliding window do, are counted in one pass: a place counts in those that begin
+    behind its value's previous place, at it or before, and end behind it, and these are neighbours. Other ranges are
+    looked up in a wavelet matrix of the previous places.
+
+    Parameters
+    ----------
+    previous
+        From :func:`previous_places`.
+    weights
+        Integers, whose sum must not leave 64 bits.
+
+    Examples
+    --------
+    >>> previous = previous_places(np.array([2, 0, 2, 2, 0]))
+    >>> distinct_in(previous, np.array([0, 1, 2]), np.array([3, 4, 4]))
+    array([2, 2, 1])
+    """
+    if (low[1:] < low[:-1]).any() or (high[1:] < high[:-1]).any():
+        return WaveletMatrix(previous + 1, weights).below(low, high, low + 1)
+    place = np.arange(len(previous))
+    first = np.maximum(np.searchsorted(low, previous, "right"), np.searchsorted(high, place, "right"))
+    last = np.searchsorted(low, place, "right")
+    some = np.flatnonzero(first < last)
+    if weights is None:
+        n = len(low) + 1
+        change = np.bincount(first[some], minlength=n) - np.bincount(last[some], minlength=n)
+    else:
+        change = np.zeros(len(low) + 1, np.int64)
+        np.add.at(change, first[some], weights[some])
+        np.subtract.at(change, last[some], weights[some])
+    counts: np.ndarray = np.cumsum(change)[: len(low)]
+    return counts

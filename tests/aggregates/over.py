@@ -96,7 +96,7 @@ ON: dict[str, list[OfType]] = {
 #: What an aggregate must be told besides its columns.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "percentile": {"q": 0.5},
-    **dict.fromkeys(("largest", "smallest", "first_k", "last_k", "most_frequent"), {"k": 2}),
+    **{key: {"k": 2} for key in ("largest", "smallest", "first_k", "last_k", "most_frequent")},
 }
 
 

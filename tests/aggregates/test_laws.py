@@ -146,8 +146,8 @@ def test_order_of_combining_does_not_matter_where_it_is_promised(name, types, ro
 #: What there is for no rows, where it is not null. Arrow gives maps as lists of pairs.
 EMPTY = {
     **dict.fromkeys(("count", "count_distinct"), 0),
-    **dict.fromkeys(("collect_list", "collect_set", "histogram", "most_frequent"), []),
-    **dict.fromkeys(("largest", "smallest", "first_k", "last_k"), []),
+    **{key: [] for key in ("collect_list", "collect_set", "histogram", "most_frequent")},
+    **{key: [] for key in ("largest", "smallest", "first_k", "last_k")},
 }
 
 

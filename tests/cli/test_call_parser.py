@@ -17,6 +17,7 @@ from slicewise.aggregates import AGGREGATES
 from slicewise.aggregates.base import Aggregate
 from slicewise.cli.call_parser import CallSyntaxError, read_aggregate, read_window
 from slicewise.windows import Window
+from tests.aggregates.over import ARGUMENTS
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,9 @@ def test_windows_are_read_as_python_says_them(text, window):
         ("max_by(page, price)", sw.max_by("page", "price")),
         ("min_by(value=page, by='the price')", sw.min_by("page", "the price")),
         ("concat(page, ' > ')", sw.concat("page", " > ")),
+        ("count_distinct(user, page, 'the price')", sw.count_distinct("user", "page", "the price")),
+        ("max_by(page, price, 3)", sw.max_by("page", "price", k=3)),
+        ("largest(price, k=2)", sw.largest("price", 2)),
         ("sum(größe)", sw.sum("größe")),
         ("sum(ﬁrst)", sw.sum("ﬁrst")),  # a ligature, of which Python's parser makes two letters
     ],
@@ -70,8 +74,9 @@ def test_aggregates_are_read_as_python_says_them(text, aggregate):
 
 @pytest.mark.parametrize("name", AGGREGATES)
 def test_every_aggregate_of_the_registry_can_be_said(name):
-    arguments = {"max_by": "v, w", "min_by": "v, w", "percentile": "v, 0.5"}.get(name, "v")
-    assert read_aggregate(f"{name}({arguments})").name == name
+    arguments = "v, w" if name in ("max_by", "min_by") else "v"
+    rest = "".join(f", {key}={value}" for key, value in ARGUMENTS.get(name, {}).items())
+    assert read_aggregate(f"{name}({arguments}{rest})").name == name
 
 
 def test_what_is_said_of_a_window_reads_back():

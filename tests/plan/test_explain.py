@@ -43,8 +43,8 @@ def test_how_rows_are_taken_out_is_said_for_every_aggregate():
     said = removal(5, n=sw.count(), s=sw.sum("v"), top=sw.max("v"), mid=sw.median("v"))
     assert said == (
         "invert or recompute query 'q' shifts rows between slices: taken out of count(), median('v') by inverse; taken "
-        "out of sum('v') by inverse where the type is exact (integers, decimals), else computed again; max('v') computed "
-        "again only where the rows that leave hold its extreme"
+        "out of sum('v') by inverse where the type is exact (integers, decimals), else computed again; max('v') "
+        "computed again only where the rows that leave hold its extreme"
     )
     assert removal(5, n=sw.count()).startswith("invert query 'q' shifts rows between slices: taken out of count()")
     assert removal(5, top=sw.max("v")).startswith("recompute query 'q' shifts rows")

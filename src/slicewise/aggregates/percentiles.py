@@ -54,9 +54,7 @@ class Percentile(OneColumn, OfHistogram):
 
     name = "percentile"
 
-    def __init__(
-        self, column: str | None = None, q: float | Sequence[float] = _REQUIRED, frequency: int = 1
-    ) -> None:
+    def __init__(self, column: str | None = None, q: float | Sequence[float] = _REQUIRED, frequency: int = 1) -> None:
         super().__init__(column)
         self._gives_list = isinstance(q, (list, tuple, np.ndarray))
         shares: list[Any] = list(q) if isinstance(q, (list, tuple, np.ndarray)) else [q]

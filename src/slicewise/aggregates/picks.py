@@ -284,7 +284,7 @@ class PositionMonoid(PickMonoid):
         return times, column.values, column.mask
 
     def replaces(self, a: Parts, b: Parts) -> np.ndarray:
-        replaced = b[0] >= a[0] if self._last else b[0] < a[0]
+        replaced: np.ndarray = b[0] >= a[0] if self._last else b[0] < a[0]
         tied = np.flatnonzero(b[0] == a[0]) if self._by_value else NO_ROWS
         if len(tied):
             smaller = self._smaller(a, b, tied)

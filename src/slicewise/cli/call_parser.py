@@ -174,15 +174,17 @@ class _CallParser(Generic[T]):
         form = forms[name]
         values: list[Any] = []
         named: dict[str, Any] = {}
-        positional = [p.name for p in form.signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        parameters = form.signature.parameters.values()
+        positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        repeated = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         for i, argument in enumerate(node.args):
-            if i >= len(positional):
+            if i >= len(positional) and repeated is None:
                 self._refuse(argument, self._surplus_argument(name, form, positional))
-            values.append(self._argument(argument, form, name, positional[i]))
+            values.append(self._argument(argument, form, name, positional[i] if i < len(positional) else str(repeated)))
         for keyword in node.keywords:
             if keyword.arg is None:
                 self._refuse(keyword.value, f"`{name}` takes its arguments one by one; got **")
-            if keyword.arg not in form.takes:
+            if keyword.arg not in form.takes or keyword.arg == repeated:
                 self._refuse(keyword, self._unknown_argument(name, form, keyword.arg))
             if keyword.arg in positional[: len(values)]:
                 self._refuse(keyword, f"`{name}` has `{keyword.arg}` twice; leave one out")

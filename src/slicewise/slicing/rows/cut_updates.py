@@ -218,7 +218,8 @@ def _holds(monoid: Monoid, all_rows: Parts, gone: Parts) -> np.ndarray:
         return equal
     for a, b in zip(all_rows[:-1], gone[:-1], strict=True):
         equal |= (a == b) | ((a != a) & (b != b))
-    return equal & (gone[-1] > 0)
+    held: np.ndarray = equal & (gone[-1] > 0)
+    return held
 
 
 def _same(a: object, b: object) -> bool:

@@ -205,7 +205,12 @@ def _slices_to_data(slices: Slices, key: np.ndarray, keys: Sequence[pa.Array], c
     data: dict[str, Any] = {name: getattr(slices, name) for name in _COLUMNS}
     names = [key_name(i) for i in range(len(keys))]
     table = pa.Table.from_arrays(list(keys), names) if keys else None
-    return data | {"key": key, "keys": to_ipc(table) if keys else b"", "count": count, "parts": [parts_to_data(p) for p in slices.parts]}
+    return data | {
+        "key": key,
+        "keys": to_ipc(table) if keys else b"",
+        "count": count,
+        "parts": [parts_to_data(p) for p in slices.parts],
+    }
 
 
 def read_slices(data: dict[str, Any]) -> tuple[list[pa.Array], int, Slices]:
