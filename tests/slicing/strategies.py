@@ -157,6 +157,7 @@ def context_windows() -> st.SearchStrategy[Any]:
         st.builds(lambda x, y: sw.sliding(x, every=y), measure, st.one_of(few, st.integers(2, 15))),
         st.builds(lambda x, y: sw.sliding(x, every=y), st.one_of(some, st.integers(1, 20)), coarse),
         st.builds(lambda x, z: sw.sliding(x, every=sw.units(z, "z")), measure, other),
+        on_measures(),
         st.sampled_from(["v > 2", "v = 0", "w = 'a'"]).map(sw.punctuated),
         st.builds(
             lambda c, n: sw.frames(c, min_rows=n),
@@ -167,6 +168,28 @@ def context_windows() -> st.SearchStrategy[Any]:
         st.just(sw.user_defined(EverySecond)),
         st.just(sw.user_defined(LastThree, columns=["v"], deterministic=False)),
         st.builds(lambda m: sw.policy(at_most_five, watch={"n": sw.count()}, every=m), ticks),
+    )
+
+
+def on_measures() -> st.SearchStrategy[Any]:
+    """One window on positions or on a measure, of the kinds that are mostly on event time."""
+    step, times, first = st.integers(1, 3), st.integers(1, 4), st.integers(0, 6)
+    size = st.sampled_from([1, 2.5, 0.1, 0.75])
+    at = st.sampled_from([-3, 99.5, 110, 115.25])
+    return st.one_of(
+        st.builds(lambda s, n: sw.between(sw.rows(s), sw.rows(s + n)), first, step),
+        st.builds(lambda e, s: sw.landmark(every=sw.rows(e), since=s), step, first),
+        st.builds(lambda e, k: sw.cumulative(sw.rows(e * k), every=sw.rows(e)), step, times),
+        st.builds(
+            lambda e, k, o: sw.cumulative(sw.rows(e * k), every=sw.rows(e), offset=sw.rows(o)), step, times, first
+        ),
+        st.builds(lambda s, n: sw.between(sw.units(s, "u"), sw.units(s + n, "u")), at, st.sampled_from([0.5, 7, 30])),
+        st.builds(lambda e, s: sw.landmark(every=sw.units(e, "u"), since=s), size, at),
+        st.builds(lambda e: sw.cumulative(sw.units(round(e * 3, 3), "u"), every=sw.units(e, "u")), size),
+        st.builds(lambda e, k: sw.cumulative(sw.units(e * k, "z"), every=sw.units(e, "z")), step, times),
+        st.builds(lambda e, s: sw.landmark(every=sw.units(e, "z"), since=s), step, st.integers(-8, 8)),
+        st.sampled_from([0.5, 2, 4.25]).map(lambda gap: sw.session(sw.units(gap, "u"))),
+        step.map(lambda gap: sw.session(sw.units(gap, "z"))),
     )
 
 

@@ -112,6 +112,11 @@ WINDOWS = st.sampled_from(
         sw.sliding(sw.units(4, "u"), every=6),
         sw.policy(at_most_five, watch={"n": sw.count()}, every=sw.units(2, "u")),
         sw.tumbling(sw.rows(2)),
+        sw.sliding(sw.units(2, "u"), every=sw.units(9, "u")),
+        sw.between(sw.units(95, "u"), sw.units(105, "u")),
+        sw.landmark(every=sw.units(3, "z"), since=-2),
+        sw.cumulative(sw.units(6, "u"), every=sw.units(2, "u")),
+        sw.session(sw.units(1.5, "u")),
     ]
 )
 

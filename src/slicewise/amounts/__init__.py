@@ -43,6 +43,7 @@ __all__ = [
     "to_instant",
     "to_micros",
     "to_offset",
+    "to_position",
     "units",
 ]
 
@@ -101,17 +102,17 @@ class Amount:
 
 
 def rows(n: int) -> Amount:
-    """A length of ``n`` rows, counted per key in event-time order.
+    """A length of ``n`` rows, or the position behind them, counted per key in event-time order.
 
     Parameters
     ----------
     n : int
-        The number of rows, at least 1.
+        The number of rows; 0 only as a position, the first row's.
 
     Returns
     -------
     Amount
-        A length for windows such as ``sw.tumbling`` and ``sw.sliding``.
+        A length for windows such as ``sw.tumbling`` and ``sw.sliding``, a position for ``sw.between``.
 
     Examples
     --------
@@ -123,28 +124,28 @@ def rows(n: int) -> Amount:
     >>> next(iter(op.close())).values
     {'total': 60}
     """
-    if not _is_integer(n) or not 1 <= n <= INT64_MAX:
+    if not _is_integer(n) or not 0 <= n <= INT64_MAX:
         raise QueryError(
-            f"`rows` takes a whole number of rows, at least 1; got {_got(n)}; write rows(100) for a hundred rows",
+            f"`rows` takes a whole number of rows, not negative; got {_got(n)}; write rows(100) for a hundred rows",
             parameter="n",
         )
     return Amount(int(n), ROWS)
 
 
 def units(size: int | float, column: str) -> Amount:
-    """A length of ``size`` on ``column``, any numeric column that only advances.
+    """A length of ``size`` on ``column``, any numeric column that only advances, or a point on it.
 
     Parameters
     ----------
     size : int or float
-        The length, positive and finite, in what the column counts.
+        The length in what the column counts, finite; lengths are positive, a point may lie anywhere.
     column : str
         A numeric column that never decreases with event time, such as a mileage or a meter reading.
 
     Returns
     -------
     Amount
-        A length for windows such as ``sw.tumbling`` and ``sw.sliding``.
+        A length for windows such as ``sw.tumbling`` and ``sw.sliding``, a point for ``sw.between``.
 
     Examples
     --------
@@ -156,9 +157,9 @@ def units(size: int | float, column: str) -> Amount:
     >>> [(result.start, result.end, result.values["fuel"]) for result in op.close()]
     [(0, 10, 0.7), (10, 20, 0.1)]
     """
-    if not _is_positive_finite(size):
+    if not _is_finite(size):
         raise QueryError(
-            f"`units` takes a positive, finite number as its size; got {_got(size)}; "
+            f"`units` takes a finite number as its size; got {_got(size)}; "
             "write units(10, 'km') for ten of the column 'km'",
             parameter="size",
         )
@@ -226,6 +227,28 @@ def to_instant(value: object, *, name: str) -> tuple[int, Measure]:
     )
 
 
+def to_position(value: object, *, name: str, on: Measure | None = None) -> tuple[int | float, Measure]:
+    """Read a point on any measure: of rows or units an Amount, of event time as :func:`to_instant` reads it.
+
+    Where it is known to lie ``on`` rows or units of a column, a plain number will do.
+
+    >>> to_position(rows(100), name="start")
+    (100, Measure(kind='rows', column=None))
+    >>> to_position(2.5, name="since", on=Measure("units", "km"))
+    (2.5, Measure(kind='units', column='km'))
+    """
+    if on is not None and not on.is_event_time and not isinstance(value, Amount):
+        if on == ROWS and _is_integer(value):
+            return rows(value).size, ROWS
+        if on.column is not None and _is_finite(value):
+            return units(value, on.column).size, on  # type: ignore[arg-type]  # a number, or it is not finite
+        example = "rows(100)" if on == ROWS else f"units(2.5, {on.column!r})"
+        raise refusal(name, f"must be a number or a position on {on}, such as {example}; got {_got_kind(value)}")
+    if isinstance(value, Amount) and not value.measure.is_event_time:
+        return value.size, value.measure
+    return to_instant(value, name=name)
+
+
 def in_unit(amount: Amount, unit: str, *, name: str, instant: bool = False) -> Amount:
     """A length of event time in the unit of an integer time column; a plain integer is in that unit already.
 
@@ -285,10 +308,10 @@ def _is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
-def _is_positive_finite(size: object) -> bool:
+def _is_finite(size: object) -> bool:
     if _is_integer(size):
-        return 0 < size <= INT64_MAX
-    return isinstance(size, (float, np.floating)) and 0 < float(size) < math.inf
+        return INT64_MIN <= size <= INT64_MAX
+    return isinstance(size, (float, np.floating)) and math.isfinite(size)
 
 
 def _got(value: object) -> str:

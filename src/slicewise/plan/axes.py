@@ -7,7 +7,7 @@ stream slicing), and slices in the order of their rows are in order on every axi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from slicewise.amounts import ROWS
 from slicewise.errors import QueryError
 from slicewise.times import LARGEST_TIME
-from slicewise.windows import Sliding, Window
+from slicewise.windows import Window
 
 __all__ = ["Axis", "Marks", "MeasureScale", "Positions", "Units", "axes_of", "scale_of"]
 
@@ -44,7 +44,7 @@ class MeasureScale:
 class Positions:
     """The position of a row among those of its key; ``places`` are those of the windows among the plan's."""
 
-    windows: tuple[Sliding, ...]
+    windows: tuple[Window, ...]
     places: tuple[int, ...]
     by_position = True
 
@@ -55,7 +55,7 @@ class Units:
 
     column: str
     scale: MeasureScale
-    windows: tuple[Sliding, ...]
+    windows: tuple[Window, ...]
     places: tuple[int, ...]
     by_position = True
 
@@ -75,7 +75,7 @@ Axis = Positions | Units | Marks
 def axes_of(context: Sequence[Window], types: Mapping[str, pa.DataType]) -> tuple[Axis, ...]:
     """The axes that some windows are on, each with all its windows."""
     counted = tuple(place for place, window in enumerate(context) if window.axis == ROWS)
-    axes: list[Axis] = [Positions(_sliding(context[place] for place in counted), counted)] if counted else []
+    axes: list[Axis] = [Positions(tuple(context[place] for place in counted), counted)] if counted else []
     units: dict[tuple[str, MeasureScale], list[int]] = {}
     for place, window in enumerate(context):
         if window.axis is not None and window.axis.column is not None:
@@ -84,8 +84,8 @@ def axes_of(context: Sequence[Window], types: Mapping[str, pa.DataType]) -> tupl
         elif window.markers is not None:
             axes.append(Marks(window, (place,)))
     for (column, scale), places in units.items():
-        windows = _sliding(context[place].scaled(scale.digits) if scale.exact else context[place] for place in places)
-        axes.append(Units(column, scale, windows, tuple(places)))
+        windows = (context[place].scaled(scale.digits) if scale.exact else context[place] for place in places)
+        axes.append(Units(column, scale, tuple(windows), tuple(places)))
     return tuple(axes)
 
 
@@ -117,12 +117,3 @@ def scale_of(window: Window, type_: pa.DataType) -> MeasureScale:
     if max(abs(Decimal(str(s))) for s in sizes) * 10**scale.digits > LARGEST_TIME:
         raise QueryError(f"{window!r} reaches further than 64 bits", parameter="window", column=column)
     return scale
-
-
-def _sliding(windows: Iterable[Window]) -> tuple[Sliding, ...]:
-    """No other kind is on rows or units yet."""
-    checked = []
-    for window in windows:
-        assert isinstance(window, Sliding), window
-        checked.append(window)
-    return tuple(checked)

@@ -45,7 +45,8 @@ class AggregateTraits:
 class QueryTraits:
     """What the decisions need to know of a query.
 
-    ``overlap`` is how many windows of the query hold a row at once: the length over the slide.
+    ``overlap`` is how many windows of the query hold a row at once: the length over the slide. ``needs_rows`` means
+    that its windows are found among rows in order: they are on another measure than event time, or rows decide.
     """
 
     name: str
@@ -53,6 +54,7 @@ class QueryTraits:
     counts_rows: bool = False
     multi_measure: bool = False
     overlap: int = 1
+    needs_rows: bool = False
     aggregates: tuple[AggregateTraits, ...] = ()
 
 
@@ -84,6 +86,7 @@ def characteristics_of(workload: Workload, *, ordered: bool = False) -> Characte
             counts_rows=q.window.counts_rows,
             multi_measure=len(q.window.measures) > 1,
             overlap=q.window.overlap,
+            needs_rows=q.window.needs_rows,
             aggregates=tuple(AggregateTraits.of(a) for a in q.aggregates.values()),
         )
         for q in workload.queries

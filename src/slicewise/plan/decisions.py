@@ -24,6 +24,7 @@ __all__ = [
     "split_slices",
 ]
 
+_CUTTY = "; before the watermark only the begins of open windows stay (Cutty)"
 #: From this many slices per window on, a store that prepares answers beats folding each window anew.
 LONG_WINDOW = 8
 
@@ -67,6 +68,9 @@ def keep_tuples(c: Characteristics) -> Decision:
     for query in c.queries:
         if query.counts_rows:
             return Decision(True, f"query {query.name!r} counts rows: a row out of order shifts all later ones")
+    for query in c.queries:
+        if query.needs_rows:
+            return Decision(True, f"query {query.name!r} is on another measure: rows wait until their order is final")
     return Decision(False, "context-free and session windows over aggregates that take rows in any order")
 
 
@@ -142,16 +146,21 @@ def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool)
 
 
 def slicing_technique(c: Characteristics, progressions: int, points: int) -> Decision:
-    """Where are slices cut?  ``"panes"``, ``"pairs"``, ``"edges"``, ``"sessions"`` or ``"one slice"``."""
-    begins = "; before the watermark only the begins of open windows stay (Cutty)" if not c.lateness else ""
-    sessions = sum(q.context is Context.SESSION for q in c.queries)
-    if progressions == 0 and not points:
-        if sessions:
-            return Decision("sessions", "only gaps between rows separate slices")
+    """Where are slices cut?  ``"panes"``, ``"pairs"``, ``"edges"``, ``"sessions"``, ``"rows"`` or ``"one slice"``."""
+    on_time = [q for q in c.queries if not q.needs_rows]
+    begins = _CUTTY if not c.lateness else ""
+    if len(on_time) < len(c.queries):
+        begins += "; rows in order also where the windows on them begin and end"
+    sessions = sum(q.context is Context.SESSION for q in on_time)
+    if not c.queries:
         return Decision("one slice", "no window has an edge")
+    if not on_time:
+        return Decision("rows", "rows in order are cut where the windows on them begin and end, once for all queries")
+    if progressions == 0 and not points:
+        return Decision("sessions", "only gaps between rows separate slices" + begins.removeprefix(_CUTTY))
     if progressions == 1 and not points:
         return Decision("panes", "all edges of all windows lie on one grid" + begins)
-    if progressions == 2 and len(c.queries) - sessions == 1 and not points:
+    if progressions == 2 and len(on_time) - sessions == 1 and not points:
         return Decision(
             "pairs", "the slide does not divide the length: each slide has a begin and an end in it" + begins
         )

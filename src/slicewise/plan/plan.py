@@ -163,7 +163,8 @@ def check_runnable(workload: Workload) -> None:
     longest = min(latest, LARGEST_TIME)
     for query in workload.queries:
         durations = [int(duration.size) for duration in query.window.durations.values()]
-        instants = [abs(instant) for instant in query.window.instants.values()]
+        on_time = query.window.measure.is_event_time
+        instants = [abs(instant) for instant in query.window.instants.values()] if on_time else []
         if max(durations, default=0) > longest or max(instants, default=0) > latest:
             end = "2**60"
             if workload.unit is not None:

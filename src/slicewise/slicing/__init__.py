@@ -14,6 +14,7 @@ from slicewise.slicing.input import EVENT_TIME, bounds_type, watermark_limit
 from slicewise.slicing.operator import LateRow, Operator, Stats
 from slicewise.slicing.rows.context_state import ContextAwareState
 from slicewise.slicing.rows.gaps import GapError
+from slicewise.slicing.rows.slides import limit_of
 from slicewise.slicing.shard import BadRows, Shard, column_of
 from slicewise.slicing.shown_columns import is_lifted
 from slicewise.slicing.snapshots import FORMAT, BoundState, Counters, OperatorState, describe, fingerprint
@@ -51,6 +52,7 @@ __all__ = [
     "describe",
     "fingerprint",
     "is_lifted",
+    "limit_of",
     "show_rows",
     "watermark_limit",
 ]

@@ -8,9 +8,11 @@ slice. Slices stay where the sort has put their rows: no second shuffle brings t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, WindowSpec
@@ -23,14 +25,14 @@ from slicewise.columns import Column as Values
 from slicewise.plan.axes import LONG_DIGITS, Axis, Marks, Positions, Units
 from slicewise.plan.condition_sql import condition_sql
 from slicewise.plan.plan import Plan
-from slicewise.slicing import Edges, PeriodicWindows
+from slicewise.slicing import Edges, PeriodicWindows, limit_of
 from slicewise.spark.cells import cell_of
 from slicewise.spark.partials import partials_of
 from slicewise.spark.row_order import in_order
 from slicewise.spark.slice_columns import Reader, SliceColumns
 from slicewise.spark.source import TIME, Source, value_name
 from slicewise.times import LARGEST_TIME
-from slicewise.windows import Sliding
+from slicewise.windows import Between, Cumulative, Landmark, Sliding, Window
 
 __all__ = ["Measured", "NumberedSource", "measure_rows", "partials_by_position"]
 
@@ -142,31 +144,58 @@ def _cell(measure: Axis, name: str, source: Source) -> Column:
         finite = value.between(-LARGEST_TIME, LARGEST_TIME)
     else:
         cell = _double_cell(value, measure.windows)
-        finite = F.abs(value) <= F.lit(_furthest(measure.windows))  # NaN is larger
+        furthest = min(limit_of(measure.column, measure.windows, ()).furthest, sys.float_info.max)
+        finite = F.abs(value) <= F.lit(furthest)  # NaN is larger
     wrong = F.when(~finite, _refusal(measure, source, "must be a finite number that 64 bits hold", value))
     highest = F.col(f"r{name}")
     wrong = wrong.when(highest > value, _refusal(measure, source, "must not go backwards", value, highest))
     return wrong.otherwise(cell)
 
 
-def _double_cell(value: Column, windows: Sequence[Sliding]) -> Column:
+def _double_cell(value: Column, windows: Sequence[Window]) -> Column:
     """A number that grows with every bound passed: the begins and the ends of windows, all counted together."""
-    bounds = {(w.every.size, w.offset, length): None for w in windows for length in (0, w.length.size)}
-    return reduce(Column.__add__, [_last_tick(value, *bound) for bound in bounds])
+    return reduce(Column.__add__, [_BOUNDS_PASSED[type(window)](value, window) for window in windows])
 
 
-def _furthest(windows: Sequence[Sliding]) -> float:
-    """How far from 0 the slides of all windows have numbers that a double holds exactly, and so 64 bits."""
-    return min(float(2**53 * w.every.size - abs(w.offset) - w.length.size) for w in windows)
+def _sliding_bounds(value: Column, w: Sliding) -> Column:
+    begins, ends = (_last_tick(value, w.every.size, w.offset, length) for length in (0, w.length.size))
+    return begins + ends
 
 
-def _last_tick(value: Column, step: float, offset: float, length: float) -> Column:
+def _cumulative_bounds(value: Column, w: Cumulative) -> Column:
+    period = _last_tick(value, w.length.size, w.offset)
+    start = period * F.lit(float(w.length.size)) + F.lit(float(w.offset))
+    grown = _last_tick(value, w.every.size, start)
+    # The last window ends with its period, wherever rounding puts the ticks before it.
+    return period * F.lit(w.overlap) + F.least(grown, F.lit(w.overlap - 1))
+
+
+def _landmark_bounds(value: Column, w: Landmark) -> Column:
+    return F.greatest(_last_tick(value, w.every.size, w.since), F.lit(-1))
+
+
+def _between_bounds(value: Column, w: Between) -> Column:
+    start, end = ((value >= F.lit(float(bound))).cast("long") for bound in (w.start, w.end))
+    return start + end
+
+
+#: How many bounds of windows a value has passed, by the kind of window; the kinds that lie on an axis.
+_BOUNDS_PASSED: dict[type[Window], Callable[[Column, Any], Column]] = {
+    Sliding: _sliding_bounds,
+    Cumulative: _cumulative_bounds,
+    Landmark: _landmark_bounds,
+    Between: _between_bounds,
+}
+
+
+def _last_tick(value: Column, step: float, offset: float | Column, length: float = 0) -> Column:
     """As :func:`slicewise.slicing.rows.slides.last_tick`, with the same rounding."""
+    shift = offset if isinstance(offset, Column) else F.lit(float(offset))
 
     def tick(k: Column) -> Column:
-        return k * F.lit(float(step)) + F.lit(float(offset)) + F.lit(float(length))
+        return k * F.lit(float(step)) + shift + F.lit(float(length))
 
-    guess = F.floor((value - F.lit(float(offset)) - F.lit(float(length))) / F.lit(float(step)))
+    guess = F.floor((value - shift - F.lit(float(length))) / F.lit(float(step)))
     down = guess - (tick(guess) > value).cast("long")
     return down + (tick(down + 1) <= value).cast("long")
 

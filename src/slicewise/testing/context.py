@@ -43,11 +43,15 @@ def definition_of(window: Any) -> Definition | None:
     """The function that defines the windows of one kind; None where there is no definition."""
     if window.kind == "user_defined":
         return user_code.deterministic if window.deterministic else user_code.non_deterministic
-    if window.kind not in ("tumbling", "sliding"):
-        return _DEFINITIONS.get(window.kind)
-    if window.length.measure != window.every.measure:
+    if window.kind in _DEFINITIONS:
+        return _DEFINITIONS[window.kind]
+    if len(window.measures) > 1:
         return context_windows.multi_measure
-    return context_windows.counts if window.length.measure == ROWS else context_windows.units
+    if window.measure == ROWS:
+        return context_windows.counts
+    if window.measure.column is None:
+        return None
+    return context_windows.measure_sessions if window.kind == "session" else context_windows.units
 
 
 _DEFINITIONS: dict[str, Definition] = {
@@ -187,7 +191,7 @@ class ContextQuery:
     def _check_jumps(self, rows: list[Row], old: set[Row], name: str) -> None:
         every = getattr(self.query.window, "every", None)
         if every is None or every.measure.column != name or self._define is context_windows.units:
-            return
+            return  # no ticks that come without rows
         for row in jumps(rows, old, lambda row: row.values[name], every.size):
             what = f"the measure {name!r} must not jump over so many ticks; got {row.values[name]}"
             raise RefusedRowError(row, self.query.name, what)

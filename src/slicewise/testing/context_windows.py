@@ -9,6 +9,8 @@ window                                  holds                       start, end  
 ======================================  ==========================  =========================  ======================
 ``sliding(rows(n), every=rows(m))``     positions [k m, k m + n)    these positions            after its last row
 ``sliding(units(x), every=units(y))``   measures [k y, k y + x)     these bounds               at the first row beyond
+other kinds on rows or units            as on event time            these bounds               as above
+``session(units(x))``                   a run less far apart        [first, last + x)          at the first row beyond
 ``punctuated``                          from marker to marker       times of the markers       at the marker behind it
 ``frames``                              a run that meets the        times of its first row     at the row that breaks
                                         condition                   and of the row behind it   the run
@@ -37,9 +39,19 @@ from slicewise.amounts import ROWS, Amount
 from slicewise.columns import Column
 from slicewise.errors import DataError
 from slicewise.testing.oracle_rows import ANYWHERE, OF_QUERY, RefusedRowError, Row, column_of
-from slicewise.testing.ticks import ticks_over, windows_with
+from slicewise.testing.ticks import tick_after, ticks_over, windows_with
 
-__all__ = ["Tick", "WindowRange", "counts", "frames", "looking_back", "multi_measure", "punctuated", "units"]
+__all__ = [
+    "Tick",
+    "WindowRange",
+    "counts",
+    "frames",
+    "looking_back",
+    "measure_sessions",
+    "multi_measure",
+    "punctuated",
+    "units",
+]
 
 
 class WindowRange(NamedTuple):
@@ -72,24 +84,70 @@ def counts(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
                          [1-------)
                                [2-------)
     """
-    n, m, offset = query.window.length.size, query.window.every.size, query.window.offset
     windows = []
-    for low in range(offset, len(rows) - n + 1, m):
-        last = rows[low + n - 1].time
-        windows.append(WindowRange(low, low + n, low, low + n, last + 1, last))
+    for low, high in _positions(query.window, len(rows)):
+        last = rows[high - 1].time
+        windows.append(WindowRange(low, high, low, high, last + 1, last))
     return windows
+
+
+def _positions(window: Any, n: int) -> list[tuple[int, int]]:
+    """The windows on rows that n rows fill."""
+    if window.kind == "between":
+        listed = [(window.start, window.end)]
+    elif window.kind == "landmark":
+        listed = [(window.since, end) for end in range(window.since + window.every.size, n + 1, window.every.size)]
+    elif window.kind == "cumulative":
+        grown = range(window.every.size, window.length.size + 1, window.every.size)
+        listed = [(start, start + g) for start in range(window.offset, n, window.length.size) for g in grown]
+    else:
+        starts = range(window.offset, n, window.every.size)
+        listed = [(start, start + window.length.size) for start in starts]
+    return [(start, end) for start, end in listed if end <= n]
 
 
 def units(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     """Windows on a measure that never goes back; one is over with the first row at or beyond its end."""
-    window = query.window
-    measures = measured(rows, window.length.measure.column)
-    held = {w for u in measures for w in windows_with(u, window.length.size, window.every.size, window.offset)}
+    measures = measured(rows, query.window.measure.column)
+    held = {w for u in measures for w in _reported_for(query.window, u)}
     windows = []
     for start, end in sorted(held):
         low, high = bisect_left(measures, start), bisect_left(measures, end)
         time = rows[high].time if high < len(rows) else math.inf
         windows.append(WindowRange(start, end, low, high, time, time))
+    return windows
+
+
+def _reported_for(window: Any, u: Any) -> list[tuple[Any, Any]]:
+    """The windows on a measure that a row at ``u`` causes to be reported."""
+    if window.kind == "between":
+        return [(window.start, window.end)] if window.start <= u < window.end else []
+    if window.kind == "landmark":
+        end = tick_after(u, window.every.size, window.since) * window.every.size + window.since
+        return [(window.since, end)] if window.since <= u else []
+    if window.kind == "cumulative":
+        length, every = window.length.size, window.every.size
+        period = tick_after(u, length, window.offset) - 1
+        start, last = period * length + window.offset, (period + 1) * length + window.offset
+        grown = [start + k * every for k in range(1, round(length / every))]
+        return [(start, end) for end in [*grown, last] if u < end]
+    return windows_with(u, window.length.size, window.every.size, window.offset)
+
+
+def measure_sessions(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """Runs of rows that are at most the gap apart on a measure; one is over with the first row further away.
+
+    ::
+
+        km   0  1  3        8  9          session(units(2, "km"))
+            [0--------)    [1----         ends at 5; the second is open until a row comes beyond 11
+    """
+    gap, measures = query.window.gap.size, measured(rows, query.window.measure.column)
+    starts = [i for i in range(len(rows)) if i == 0 or measures[i] > measures[i - 1] + gap]
+    windows = []
+    for low, high in itertools.pairwise([*starts, len(rows)]):
+        time = rows[high].time if high < len(rows) else math.inf
+        windows.append(WindowRange(measures[low], measures[high - 1] + gap, low, high, time, time))
     return windows
 
 

@@ -83,7 +83,7 @@ class Window:
         return None
 
     @property
-    def instants(self) -> Mapping[str, int]:
+    def instants(self) -> Mapping[str, int | float]:
         """The parameters that are points on the measure, by name: offsets and fixed bounds."""
         return {}
 

@@ -17,18 +17,17 @@ __all__ = [
     "Length",
     "check_columns",
     "check_condition",
-    "check_event_time",
     "format_amount",
     "format_code",
-    "format_instant_on",
     "format_offset",
+    "format_position",
     "in_time_unit",
     "read_offset",
 ]
 
-#: What :func:`slicewise.amounts.to_amount` reads, and :func:`slicewise.amounts.to_instant`.
+#: What :func:`slicewise.amounts.to_amount` reads, and :func:`slicewise.amounts.to_position`.
 Length = str | int | timedelta | np.timedelta64 | np.integer[Any] | Amount
-Instant = str | int | date | np.datetime64 | np.integer[Any]
+Instant = str | int | float | date | np.datetime64 | np.integer[Any] | Amount
 
 
 # Reading
@@ -49,15 +48,6 @@ def read_offset(offset: Length, length: Amount) -> int:
             parameter="offset",
         )
     return amount.size % length.size  # type: ignore[return-value]  # a float for units that are floats
-
-
-def check_event_time(amount: Amount, name: str) -> Amount:
-    """Refuse an amount that is no length of event time."""
-    if not amount.measure.is_event_time:
-        raise QueryError(
-            f"`{name}` must be a duration or an integer of event time; got {format_amount(amount)}", parameter=name
-        )
-    return amount
 
 
 def check_condition(condition: Any, columns: Any) -> tuple[str, ...]:
@@ -104,9 +94,13 @@ def format_offset(offset: int, measure: Measure) -> str:
     return f", offset={format_amount(Amount(offset, measure))}" if offset else ""
 
 
-def format_instant_on(instant: int, measure: Measure) -> str:
-    """A point on a measure of event time as an argument."""
-    return repr(format_instant(instant, measure.unit)) if measure.kind == "time" else str(instant)
+def format_position(at: int | float, measure: Measure) -> str:
+    """A point on a measure as an argument.
+
+    >>> format_position(0, TIME), format_position(7, INTEGER), format_position(2.5, Measure("units", "km"))
+    ("'1970-01-01 00:00:00'", '7', "units(2.5, 'km')")
+    """
+    return repr(format_instant(int(at), measure.unit)) if measure.kind == "time" else str(Amount(at, measure))
 
 
 def format_code(code: Any) -> str:

@@ -8,19 +8,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from slicewise.amounts import INTEGER, TIME, Amount, Measure, to_amount, to_instant
+from slicewise.amounts import INTEGER, TIME, Amount, Measure, to_amount, to_position
 from slicewise.errors import QueryError
 from slicewise.windows.families import PeriodicFamily, Shape
 from slicewise.windows.kinds import Context, Window
 from slicewise.windows.parameters import (
     Instant,
     Length,
-    check_event_time,
     format_amount,
-    format_instant_on,
     format_offset,
+    format_position,
     in_time_unit,
     read_offset,
 )
@@ -114,9 +114,15 @@ class Cumulative(ContextFree):
     def instants(self) -> Mapping[str, int]:
         return {"offset": self.offset}
 
+    @property
+    def overlap(self) -> int:
+        return round(self.length.size / self.every.size)
+
     @functools.cached_property
-    def family(self) -> PeriodicFamily:
-        every, length = int(self.every.size), int(self.length.size)
+    def family(self) -> PeriodicFamily | None:
+        every, length = self.every.size, self.length.size
+        if not (isinstance(every, int) and isinstance(length, int) and isinstance(self.offset, int)):
+            return None
         return PeriodicFamily(Shape.CUMULATIVE, every, self.offset, length, self.offset)
 
     def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
@@ -135,7 +141,7 @@ class Landmark(ContextFree):
     """
 
     every: Amount
-    since: int = 0
+    since: int | float = 0
     on: Measure | None = None
 
     @property
@@ -143,13 +149,19 @@ class Landmark(ContextFree):
         return (self.every.measure,)
 
     @property
-    def instants(self) -> Mapping[str, int]:
+    def instants(self) -> Mapping[str, int | float]:
         return {"since": self.since}
 
+    @property
+    def overlap(self) -> int:
+        return 2  # as of its family: the slices before the horizon merge into one
+
     @functools.cached_property
-    def family(self) -> PeriodicFamily:
-        every = int(self.every.size)
-        return PeriodicFamily(Shape.FIXED, every, self.since, every, self.since)
+    def family(self) -> PeriodicFamily | None:
+        every, since = self.every.size, self.since
+        if not (isinstance(every, int) and isinstance(since, int)):
+            return None
+        return PeriodicFamily(Shape.FIXED, every, since, every, since)
 
     def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
         measure = self.on or self.every.measure
@@ -166,7 +178,8 @@ class Landmark(ContextFree):
         return self.on is None and super()._is_in_unit(unit)
 
     def __repr__(self) -> str:
-        since = format_instant_on(self.since, self.on or self.every.measure)
+        measure = self.on or self.every.measure
+        since = format_position(self.since, measure) if measure.is_event_time else str(self.since)
         return f"landmark(every={format_amount(self.every)}, since={since})"
 
 
@@ -174,8 +187,8 @@ class Landmark(ContextFree):
 class Between(ContextFree):
     """One fixed window."""
 
-    start: int
-    end: int
+    start: int | float
+    end: int | float
     on: Measure = TIME
 
     @property
@@ -183,20 +196,22 @@ class Between(ContextFree):
         return (self.on,)
 
     @property
-    def instants(self) -> Mapping[str, int]:
+    def instants(self) -> Mapping[str, int | float]:
         return {"start": self.start, "end": self.end}
 
     @functools.cached_property
-    def family(self) -> PeriodicFamily:
-        length = self.end - self.start
-        return PeriodicFamily(Shape.FIXED, length, self.start, length, self.start, last=1)
+    def family(self) -> PeriodicFamily | None:
+        start, end = self.start, self.end
+        if not (isinstance(start, int) and isinstance(end, int)):
+            return None
+        return PeriodicFamily(Shape.FIXED, end - start, start, end - start, start, last=1)
 
     def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
         bounds = {n: in_time_unit(Amount(at, self.on), unit, n, instant=True) for n, at in self.instants.items()}
         return {**{name: bound.size for name, bound in bounds.items()}, "on": bounds["end"].measure}
 
     def __repr__(self) -> str:
-        return f"between({format_instant_on(self.start, self.on)}, {format_instant_on(self.end, self.on)})"
+        return f"between({format_position(self.start, self.on)}, {format_position(self.end, self.on)})"
 
 
 def _offset_in_unit(offset: int, measure: Measure, unit: str | None) -> dict[str, Any]:
@@ -290,7 +305,7 @@ def cumulative(length: Length, *, every: Length, offset: Length = 0) -> Cumulati
     Parameters
     ----------
     length : str, int, timedelta or Amount
-        How long the longest window is, in event time.
+        How long the longest window is: in event time, in ``sw.rows(100)`` or in ``sw.units(100, "km")``.
     every : str, int, timedelta or Amount
         By how much windows grow; it divides ``length``.
     offset : str, int, timedelta or Amount, optional
@@ -311,14 +326,13 @@ def cumulative(length: Length, *, every: Length, offset: Length = 0) -> Cumulati
     >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
     [(0, 5, 3), (0, 10, 6), (10, 15, 5), (10, 20, 5)]
     """
-    longest = check_event_time(to_amount(length, name="length"), "length")
-    step = check_event_time(to_amount(every, name="every"), "every")
+    longest, step = to_amount(length, name="length"), to_amount(every, name="every")
     if longest.measure != step.measure:
         raise QueryError(
             f"`length` and `every` must be in one measure; got {format_amount(longest)} and {format_amount(step)}",
             parameter="every",
         )
-    if longest.size % step.size:
+    if Fraction(str(longest.size)) % Fraction(str(step.size)):  # as they are written: 0.3 is three times 0.1
         raise QueryError(
             f"`every` must divide `length`; got every={format_amount(step)} and length={format_amount(longest)}; "
             "the last growing window of each length would end beside it",
@@ -333,9 +347,9 @@ def landmark(*, every: Length, since: Instant | None = None) -> Landmark:
     Parameters
     ----------
     every : str, int, timedelta or Amount
-        How far reports lie apart, in event time.
-    since : str, int, date or datetime, optional
-        Where all windows start; by default at the epoch.
+        How far reports lie apart: in event time, in ``sw.rows(10)`` or in ``sw.units(5, "km")``.
+    since : str, int, float, date, datetime or Amount, optional
+        Where all windows start; by default at the epoch, at the first row, or at 0.
 
     Returns
     -------
@@ -352,11 +366,17 @@ def landmark(*, every: Length, since: Instant | None = None) -> Landmark:
     >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
     [(0, 5, 3), (0, 15, 8)]
     """
-    step = check_event_time(to_amount(every, name="every"), "every")
+    step = to_amount(every, name="every")
     if since is None:
         return Landmark(step)
-    instant, measure = to_instant(since, name="since")
-    return Landmark(step, instant, None if measure == step.measure else measure)
+    start, measure = to_position(since, name="since", on=step.measure)
+    if measure != step.measure and not (measure.is_event_time and step.measure.is_event_time):
+        raise QueryError(
+            f"`since` and `every` must be in one measure; got {format_position(start, measure)} and "
+            f"{format_amount(step)}",
+            parameter="since",
+        )
+    return Landmark(step, start, None if measure == step.measure else measure)
 
 
 def between(start: Instant, end: Instant) -> Between:
@@ -364,8 +384,9 @@ def between(start: Instant, end: Instant) -> Between:
 
     Parameters
     ----------
-    start, end : str, int, date or datetime
-        Its bounds: two points in time, or two integers where time is an integer column.
+    start, end : str, int, date, datetime or Amount
+        Its bounds: two points in time, two integers where time is an integer column, two positions such as
+        ``sw.rows(100)``, which holds the rows from the 100th on, counted from 0, or two ``sw.units(5, "km")``.
 
     Returns
     -------
@@ -382,12 +403,13 @@ def between(start: Instant, end: Instant) -> Between:
     >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
     [(2, 12, 2)]
     """
-    first, measure = to_instant(start, name="start")
-    last, other = to_instant(end, name="end")
+    first, measure = to_position(start, name="start")
+    last, other = to_position(end, name="end")
+    low, high = (str(bound) if isinstance(bound, Amount) else repr(bound) for bound in (start, end))
     if measure != other:
-        raise QueryError(
-            f"`start` and `end` must both be instants or both be integers; got {start!r} and {end!r}", parameter="end"
-        )
+        on_time = measure.is_event_time and other.is_event_time
+        must = "both be instants or both be integers" if on_time else "be in one measure"
+        raise QueryError(f"`start` and `end` must {must}; got {low} and {high}", parameter="end")
     if last <= first:
-        raise QueryError(f"`end` must lie after `start`; got start={start!r} and end={end!r}", parameter="end")
+        raise QueryError(f"`end` must lie after `start`; got start={low} and end={high}", parameter="end")
     return Between(first, last, measure)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slicewise.amounts import Amount, Measure, to_amount
+from slicewise.amounts import ROWS, Amount, Measure, to_amount
+from slicewise.errors import QueryError
 from slicewise.windows.kinds import Context, Window
-from slicewise.windows.parameters import Length, check_event_time, format_amount
+from slicewise.windows.parameters import Length, format_amount
 
 __all__ = ["Session", "session"]
 
@@ -26,8 +27,8 @@ class Session(Window):
         return (self.gap.measure,)
 
     @property
-    def session_gap(self) -> int:
-        return int(self.gap.size)
+    def session_gap(self) -> int | None:
+        return int(self.gap.size) if self.gap.measure.is_event_time else None
 
     def __repr__(self) -> str:
         return f"session({format_amount(self.gap)})"
@@ -39,7 +40,8 @@ def session(gap: Length) -> Session:
     Parameters
     ----------
     gap : str, int, timedelta or Amount
-        How long no row comes before a session is over, in event time.
+        How long no row comes before a session is over: in event time, or as ``sw.units(2, "km")`` how far a column
+        advances without one.
 
     Returns
     -------
@@ -56,4 +58,11 @@ def session(gap: Length) -> Session:
     >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
     [(1, 9, 3), (12, 17, 5)]
     """
-    return Session(check_event_time(to_amount(gap, name="gap"), "gap"))
+    amount = to_amount(gap, name="gap")
+    if amount.measure == ROWS:
+        raise QueryError(
+            f"`gap` must be a length of event time, or units of a column; got {format_amount(amount)}; positions have "
+            "no gaps: every row has the one after the row before it",
+            parameter="gap",
+        )
+    return Session(amount)

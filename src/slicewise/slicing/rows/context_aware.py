@@ -31,7 +31,7 @@ from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of
 from slicewise.slicing.rows.cut_updates import RECOMPUTE, CachedCuts
 from slicewise.slicing.rows.discretisers import Arrivals, ConditionWindows, Remembered, Retained, ordinals
 from slicewise.slicing.rows.handover import Handover
-from slicewise.slicing.rows.monotonic import Misfit, fits_column, fitting, misfits
+from slicewise.slicing.rows.monotonic import Misfit, empty_marks, fits_column, fitting, marks_of_slices, misfits
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL, OrderedRows
 from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.rows.shared_cuts import Ranges, SharedCuts
@@ -78,7 +78,7 @@ class ContextAwareQueries:
         names = set(state.queries)
         numbers = [number for number, (name, _) in enumerate(plan.schema.queries) if name in names]
         self.discretisers = discretisers_for(list(dict.fromkeys(plan.workload.queries[n].window for n in numbers)))
-        self.state = replace(state, memory={**state.memory, **self._loaded(state)})
+        self.state = replace(state, memory={**state.memory, **self._loaded(state)}, slices=self._marked(state.slices))
         #: For each discretiser and each group, the queries of each of its windows.
         self._queries = [
             [QueryFanOut(plan.context_queries(group, d.windows, numbers)) for group in plan.groups]
@@ -215,6 +215,14 @@ class ContextAwareQueries:
         saved = {name: memory for name, memory in state.memory.items() if isinstance(memory, Remembered)}
         return {d.name: d.load(saved[d.name]) for d in self.discretisers if d.name in saved}
 
+    def _marked(self, slices: Slices) -> Slices:
+        """Slices with all marks: those of a state that was saved before windows on measures used slices have none."""
+        marks: dict[str, np.ndarray] = {}
+        for discretiser in self.discretisers:
+            if discretiser.sliced_measure is not None:
+                marks |= empty_marks(discretiser.sliced_measure, self.plan.column_types, len(slices))
+        return replace(slices, marks={**marks, **slices.marks})
+
     # The phases of a step
 
     def _arranged(self, rows: Tuples, answers: Answers) -> tuple[OrderedRows, np.ndarray, np.ndarray]:
@@ -337,6 +345,8 @@ class ContextAwareQueries:
                 # A frame goes on with the last row of a slice, a punctuation starts with the first.
                 at = ends - 1 if discretiser.frames else begins
                 marks[discretiser.column] = view.marks(discretiser.column)[at]
+            if discretiser.sliced_measure is not None:
+                marks |= marks_of_slices(view, discretiser.sliced_measure, begins, ends)
         nothing = np.zeros(len(begins), np.int64)
         return Slices(
             view.key[begins],
@@ -355,7 +365,7 @@ class ContextAwareQueries:
         """Leave rows that go back on a measure out of the windows on it, and raise an error that names them."""
         refused: list[tuple[Misfit, str]] = []
         for measures in dict.fromkeys(d.measures for d in self.discretisers if d.measures):
-            wrong = misfits(rows, measures, self._limits(measures))
+            wrong = misfits(rows, self.state.slices, measures, self._limits(measures))
             # Those of one reason; the others come up when the step is taken again.
             wrong = [m for m in wrong if m.reason == (refused[0][0] if refused else wrong[0]).reason]
             if wrong:

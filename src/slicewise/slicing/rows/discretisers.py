@@ -20,9 +20,10 @@ from slicewise.kernels import enumerate_ranges, segment_lengths, segment_starts
 from slicewise.results import OPEN_END
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.steps import Step
+from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.window_ranges import WindowRanges
 from slicewise.times import INFINITY
-from slicewise.windows import Conditional, Frames, Punctuated, Sliding, Window
+from slicewise.windows import Conditional, Frames, Punctuated, Shape, Window
 
 __all__ = [
     "Arrivals",
@@ -111,6 +112,8 @@ class Discretiser:
         No two windows of a key have the same bounds.
     measures
         The columns by which windows are measured; rows without them, or that go back on one, do not count.
+    sliced_measure
+        The one measure of windows that can do with slices of rows, which then say where they begin and end on it.
     slide
         What lies between two ticks at which windows are reported, whether rows have come or not; None where only rows
         bring windows about.
@@ -119,6 +122,7 @@ class Discretiser:
     by_position = False
     distinct = False
     measures: tuple[str, ...] = ()
+    sliced_measure: str | None = None
     slide: Amount | None = None
 
     def __init__(self, windows: Sequence[Window]) -> None:
@@ -151,50 +155,69 @@ class Discretiser:
 
 
 class CountWindows(Discretiser):
-    """``sliding(rows(n), every=rows(m))``: positions ``[k m, k m + n)``, for all such windows of a workload at once."""
+    """Windows on positions, for all of a workload at once: ``sliding(rows(n), every=rows(m))`` and the others.
+
+    Where they lie is arithmetic, as on event time. A window is reported when all its positions are taken, and none
+    begins before the first.
+    """
 
     by_position = True
     distinct = True
     name = "counts"
 
-    def __init__(self, windows: Sequence[Sliding]) -> None:
+    def __init__(self, windows: Sequence[Window]) -> None:
         super().__init__(windows)
-        self.n = np.array([int(w.length.size) for w in windows], np.int64)[:, None]
-        self.m = np.array([int(w.every.size) for w in windows], np.int64)[:, None]
-        self.offset = np.array([w.offset for w in windows], np.int64)[:, None]
+        self.periodic = PeriodicWindows(windows)
+        self._family = np.arange(len(windows))[:, None]
+        # Window 0 of a sliding family is the first that begins with a row; the others have no window 0.
+        self._first = np.where(self.periodic.shape == Shape.SLIDING, 0, 1)[:, None]
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         undecided = view.position_at(view.first_at(step.old_horizon))
         # Rows at the watermark may still get company before them.
         passed = view.position_at(view.first_at(step.watermark))
-        family, segment, start = self._starts(
-            self._first_ending_at(undecided), (passed - self.n - self.offset) // self.m
+        family, segment, number = self._numbers(
+            self._first_ending_after(undecided), self.periodic.ended_by(self._family, passed)
         )
-        end = start + self.n[family, 0]
+        start, end = self.periodic.starts(family, number), self.periodic.ends(family, number)
         low, high = view.place_of(segment, start), view.place_of(segment, end)
         windows = WindowRanges(family, view.keys[segment], low, high, start, end, view.last_time(high - 1))
         settled = view.first_at(step.horizon)
-        reached = view.position_at(settled)
-        _, segment, start = self._starts(self._first_ending_at(reached), (reached - 1 - self.offset) // self.m)
-        return windows, Retained(settled, view.place_of(segment, start))
+        return windows, Retained(settled, self._begins(view, view.position_at(settled)))
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         # A window that is full waits for a row behind its last one.
-        waits = self._first_ending_at(came.final) * self.m + self.offset + self.n <= came.rows
-        end = self._first_ending_at(came.rows) * self.m + self.offset + self.n
-        return watermark + 1 if waits.any() else INFINITY, int((end - came.rows).min()) + 1
+        waits = self._end(self._first_ending_after(came.final)) <= came.rows
+        missing = self._end(self._first_ending_after(came.rows)) - came.rows
+        return watermark + 1 if waits.any() else INFINITY, int(missing.min()) + 1
 
-    def _starts(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Windows from one number to another, both given per window and key: which they are, and where they start."""
-        which, k = enumerate_ranges(first.ravel(), last.ravel())
+    def _begins(self, view: OrderedRows, reached: np.ndarray) -> np.ndarray:
+        """Where the windows begin that have begun before a position of each key, and end after it."""
+        low = self._first_ending_after(reached)
+        # Only sliding windows overlap with different begins; of the others, the next to end shows where all begin.
+        sliding = self.periodic.shape[self._family] == Shape.SLIDING
+        high = np.where(sliding, self.periodic.last(self._family, reached - 1), low)
+        family, segment, number = self._numbers(low, np.minimum(high, self.periodic.most[self._family]))
+        start = self.periodic.starts(family, number)
+        begun = np.flatnonzero(start < reached[segment])
+        return view.place_of(segment[begun], start[begun])
+
+    def _numbers(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Windows from one number to another, both given per family and key: family, key and number of each."""
+        which, number = enumerate_ranges(first.ravel(), last.ravel())
         keys = first.shape[1]
         family, segment = np.divmod(which, keys) if keys > 1 else (which, np.zeros(len(which), np.int64))
-        return family, segment, k * self.m.ravel()[family] + self.offset.ravel()[family]
+        return family, segment, number
 
-    def _first_ending_at(self, position: np.ndarray) -> np.ndarray:
-        """The first window whose last row lies at a position or after it."""
-        numbers: np.ndarray = np.maximum(-((self.n + self.offset - 1 - position) // self.m), 0)
+    def _first_ending_after(self, position: np.ndarray) -> np.ndarray:
+        """The number of the first window, per family and key, whose last row lies at a position or after it."""
+        numbers: np.ndarray = np.maximum(self.periodic.first(self._family, position), self._first)
         return numbers
+
+    def _end(self, number: np.ndarray) -> np.ndarray:
+        """Where windows end; never, if there are none of such numbers."""
+        there = number <= self.periodic.most[self._family]
+        return np.where(there, self.periodic.ends(self._family, number), INFINITY)
 
 
 def condition_column(window: Conditional) -> str:

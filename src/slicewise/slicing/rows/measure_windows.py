@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from slicewise.amounts import ROWS
-from slicewise.kernels import enumerate_ranges
+from slicewise.kernels import enumerate_ranges, segment_starts, sorted_unique
 from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Retained
+from slicewise.slicing.rows.measure_families import MeasureFamily, family_on_measure
 from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
 from slicewise.slicing.rows.ordered_rows import OrderedRows
-from slicewise.slicing.rows.slides import last_tick
 from slicewise.slicing.rows.ticks import (
     TickState,
     is_by_position,
@@ -23,52 +23,101 @@ from slicewise.slicing.rows.ticks import (
 from slicewise.slicing.steps import Step
 from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.times import INFINITY
-from slicewise.windows import Sliding
+from slicewise.windows import Session, Sliding, Window
 
-__all__ = ["MultiMeasureWindows", "UnitWindows"]
+__all__ = ["MeasureSessions", "MultiMeasureWindows", "UnitWindows"]
 
 
-class UnitWindows(Discretiser):
-    """Windows on a numeric column that only advances: ``sliding(units(10, "km"), every=units(1, "km"))``."""
+class OnMeasure(Discretiser):
+    """Windows on a numeric column that only advances, each decided by the first row at or beyond its end.
+
+    Rows before the horizon stand in slices, which start where undecided windows do. All rows of slices are before the
+    horizon, so that a window that ends at or before the last of them is final.
+    """
 
     by_position = True
     distinct = True
 
-    def __init__(self, windows: Sequence[Sliding]) -> None:
+    def __init__(self, windows: Sequence[Window]) -> None:
         super().__init__(windows)
-        self.measures = measures_of(windows[0])
+        (self.sliced_measure,) = self.measures = measures_of(windows[0])
+
+    def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
+        counted = MeasuredRows(view, self.measures, sliced=True)
+        windows, added = self._open_windows(counted)
+        settled = view.first_at(step.horizon)
+        undecided = np.flatnonzero(windows.decided >= step.horizon)
+        # The last row of each key, too: the next one must not go back behind it.
+        last = counted.number_of(settled) - 1
+        last = last[last >= counted.starts]
+        begins = counted.places(sorted_unique(np.concatenate([windows.low[undecided], added[undecided], last])))
+        begins = begins[begins < view.of_key(settled, begins)]
+        due = (windows.decided >= step.old_horizon) & (windows.decided <= step.watermark)
+        return windows.take(np.flatnonzero(due)), Retained(settled, counted.apart_from_misfits(begins, settled))
+
+    def _open_windows(self, counted: MeasuredRows) -> tuple[WindowRanges, np.ndarray]:
+        """The windows that are not known to be final, with the row because of which each is reported."""
+        raise NotImplementedError
+
+
+class UnitWindows(OnMeasure):
+    """Windows whose bounds on the column are known: ``sliding(units(10, "km"), every=units(1, "km"))`` and others."""
+
+    def __init__(self, windows: Sequence[Window]) -> None:
+        super().__init__(windows)
+        self._families = [family_on_measure(window) for window in windows]
 
     @property
     def name(self) -> str:
         return f"units of {self.measures[0]}"
 
-    def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
-        counted = MeasuredRows(view, self.measures)
-        pieces = [self._find(f, w, counted) for f, w in enumerate(self.windows) if isinstance(w, Sliding)]
-        every = WindowRanges(*[np.concatenate(c) for c in zip(*pieces, strict=True)], counted.rows)  # type: ignore[call-arg, arg-type]
-        undecided = every.low[every.decided >= step.horizon]
-        if counted.rows is not None:
-            undecided = counted.rows[undecided]
-        needed = view.earliest(undecided, view.first_at(step.horizon))
-        due = (every.decided >= step.old_horizon) & (every.decided <= step.watermark)
-        return every.take(np.flatnonzero(due)), Retained(needed, NO_ROWS)
+    def _open_windows(self, counted: MeasuredRows) -> tuple[WindowRanges, np.ndarray]:
+        pieces = [self._of_family(number, family, counted) for number, family in enumerate(self._families)]
+        *columns, added = (np.concatenate(c) for c in zip(*pieces, strict=True))
+        return WindowRanges(*columns, counted.rows), added  # type: ignore[call-arg, arg-type]
 
-    def _find(self, family: int, window: Sliding, counted: MeasuredRows) -> tuple[np.ndarray, ...]:
+    def _of_family(self, number: int, family: MeasureFamily, counted: MeasuredRows) -> tuple[np.ndarray, ...]:
         measure = counted.measure(self.measures[0])
-        length, every, offset = window.length.size, window.every.size, window.offset
-        first = last_tick(measure, every, offset, length) + 1
-        last = last_tick(measure, every, offset)
-        # A row adds the windows after those of the row before it; it is the first row of each.
+        first, last = family.numbers(measure)
+        # A row adds the windows after those of the row before it.
         same = counted.key[1:] == counted.key[:-1]
         first[1:] = np.where(same, np.maximum(first[1:], last[:-1] + 1), first[1:])
-        low, k = enumerate_ranges(first, last)
-        start = k * every + offset
-        limit = counted.ends[counted.segment[low]]
-        high = _bisect(measure, start + length, low, limit)
+        added, window = enumerate_ranges(first, last)
+        start, end = family.bounds(window)
+        still_open = np.flatnonzero(end > counted.final_measure(self.measures[0])[added])
+        added, start, end = added[still_open], start[still_open], end[still_open]
+        segment = counted.segment[added]
+        limit = counted.ends[segment]
+        low = _bisect(measure, start, counted.starts[segment], added)
+        high = _bisect(measure, end, added, limit)
         ended = high < limit
+        decided = np.full(len(added), INFINITY)
+        decided[ended] = counted.time[high[ended]]
+        return np.full(len(added), number), counted.key[added], low, high, start, end, decided, added
+
+
+class MeasureSessions(OnMeasure):
+    """``session(units(2, "km"))``: runs of rows that are never further apart than the gap."""
+
+    def __init__(self, window: Session) -> None:
+        super().__init__([window])
+        self.gap = window.gap.size
+
+    def _open_windows(self, counted: MeasuredRows) -> tuple[WindowRanges, np.ndarray]:
+        measure, last = counted.measure(self.measures[0]), counted.last_measure(self.measures[0])
+        n = len(measure)
+        apart = (counted.key[1:] != counted.key[:-1]) | (measure[1:] > last[:-1] + self.gap)
+        low = segment_starts(apart) if n else NO_ROWS
+        high = np.append(low[1:], n)[: len(low)]
+        end = last[high - 1] + self.gap
+        ended = high < counted.ends[counted.segment[low]]
         decided = np.full(len(low), INFINITY)
         decided[ended] = counted.time[high[ended]]
-        return np.full(len(low), family), counted.key[low], low, high, start, start + length, decided
+        sessions = WindowRanges(
+            np.zeros(len(low), np.int64), counted.key[low], low, high, measure[low], end, decided, counted.rows
+        )
+        still_open = np.flatnonzero(end >= counted.final_measure(self.measures[0])[low])
+        return sessions.take(still_open), low[still_open]
 
 
 class MultiMeasureWindows(Discretiser):

@@ -9,20 +9,32 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.bad_rows import GAP, MEASURE
 from slicewise.columns import Column
-from slicewise.kernels import KeyTimeIndex
+from slicewise.kernels import KeyTimeIndex, sorted_unique
 from slicewise.slicing.rows import slides
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.rows.slides import MeasureLimit, last_tick
+from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.windows import Window
 
-__all__ = ["MeasuredRows", "Misfit", "fits_column", "fitting", "measures_of", "misfits", "reading"]
+__all__ = [
+    "MeasuredRows",
+    "Misfit",
+    "empty_marks",
+    "fits_column",
+    "fitting",
+    "marks_of_slices",
+    "measures_of",
+    "misfits",
+    "reading",
+]
 
 
 def measures_of(window: Window) -> tuple[str, ...]:
@@ -58,10 +70,11 @@ class Misfit:
     reason: str = MEASURE
 
 
-def misfits(rows: Tuples, measures: Sequence[str], limits: Mapping[str, MeasureLimit]) -> list[Misfit]:
+def misfits(rows: Tuples, slices: Slices, measures: Sequence[str], limits: Mapping[str, MeasureLimit]) -> list[Misfit]:
     """The new rows that do not fit: each must lie between the last row that does and the next that did before.
 
-    Rows that were there before fit. Of two new rows that contradict each other the later one is left out::
+    Rows that were there before fit, also those that stand in slices, which come before all others of their key. Of two
+    new rows that contradict each other the later one is left out::
 
         time   1   2   3   4   5          rows at 1, 3 and 5 were there, those at 2 and 4 come
         km    10  40  20  25  30          40 goes beyond the 20 that follows: left out; 25 fits
@@ -80,11 +93,18 @@ def misfits(rows: Tuples, measures: Sequence[str], limits: Mapping[str, MeasureL
         if ticks is not None:
             apart |= ticks[1:] - ticks[:-1] > slides.MOST_TICKS
         apart &= key[1:] == key[:-1]
-        for number_of_key in np.unique(key[1:][apart]).tolist():
+        # How far the key of each row has come in slices, of which there is nothing else to be known here.
+        far = slices.marks.get(last_measure_mark(name)) if len(measures) == 1 else None
+        before = None if far is None or not len(far) else furthest_of_keys(slices.key, far, key)
+        suspect = key[1:][apart]
+        if before is not None:
+            suspect = np.concatenate([suspect, key[here < before]])
+        for number_of_key in np.unique(suspect).tolist():
             some = slice(*np.searchsorted(key, [number_of_key, number_of_key + 1]).tolist())
             wrong = [] if ticks is None else _jumping(rows, name, places[some], ticks[some], limit)
             gone = {m.row for m in wrong}
-            wrong += _going_back(rows, name, [place for place in places[some].tolist() if place not in gone])
+            behind = None if before is None else before[some][0]
+            wrong += _going_back(rows, name, [place for place in places[some].tolist() if place not in gone], behind)
             fits[[m.row for m in wrong]] = False
             refused += wrong
     return refused
@@ -115,15 +135,20 @@ def _jumping(rows: Tuples, name: str, places: np.ndarray, ticks: np.ndarray, lim
     ]
 
 
-def _going_back(rows: Tuples, name: str, places: list[int]) -> list[Misfit]:
-    """The rows of a key that go back; one row after the other."""
+def _going_back(rows: Tuples, name: str, places: list[int], behind: Any) -> list[Misfit]:
+    """The rows of a key that go back; one row after the other. All rows of its slices are at most at ``behind``."""
     value, fresh = reading(rows.columns[name]), rows.unreported
     following = [-1] * len(places)  # the next row that was there before
     for i in range(len(places) - 2, -1, -1):
         following[i] = following[i + 1] if fresh[places[i + 1]] else places[i + 1]
     refused, last = [], -1
     for at, after in zip(places, following, strict=True):
-        if fresh[at] and last >= 0 and value[last] > value[at]:
+        if fresh[at] and last < 0 and behind is not None and value[at] < behind:
+            what = (
+                f"the measure {name!r} must not go backwards; got {value[at]} at time {rows.time[at]}, after {behind}"
+            )
+            refused.append(Misfit(at, what))
+        elif fresh[at] and last >= 0 and value[last] > value[at]:
             refused.append(_misfit(rows, name, "not go backwards", at, last, MEASURE))
         elif fresh[at] and after >= 0 and value[after] < value[at]:
             refused.append(_misfit(rows, name, "not go backwards", at, after, MEASURE))
@@ -144,6 +169,12 @@ def _misfit(rows: Tuples, name: str, must: str, row: int, other: int, reason: st
 class MeasuredRows:
     """The rows of a view that count in some windows: all of them, or those that fit.
 
+    Parameters
+    ----------
+    sliced
+        Whether the windows can do with slices; if not, all rows that they need are single ones, and slices do not
+        count.
+
     Attributes
     ----------
     rows
@@ -152,25 +183,61 @@ class MeasuredRows:
         For each key of the view, its rows among those that count.
     """
 
-    def __init__(self, view: OrderedRows, measures: Sequence[str]) -> None:
+    def __init__(self, view: OrderedRows, measures: Sequence[str], *, sliced: bool = False) -> None:
         self.view = view
         self.rows: np.ndarray | None = None
         self.starts, self.ends = view.starts, view.ends
         self.key, self.time = view.key, view.time
         if measures:
             fits = view.marks(fits_column(measures)) > 0
+            if not sliced:
+                fits[view.slice_places] = False
             if not fits.all():
                 self.rows = np.flatnonzero(fits)
                 self.starts, self.ends = np.searchsorted(self.rows, (view.starts, view.ends))
                 self.key, self.time = self.key[self.rows], self.time[self.rows]
 
     def measure(self, name: str) -> np.ndarray:
-        """The values of a measure."""
-        of_slices = self.view.slices.marks.get(name)
-        if of_slices is not None:  # all rows stand in slices, which are cut at the edges of the measure
-            return of_slices if self.rows is None else of_slices[self.rows]
-        values = reading(self.view.rows.columns[name])
-        return values if self.rows is None else values[self.view.row_at(self.rows)]
+        """The values of a measure; of slices, at their first row."""
+        return self._values(name, name)
+
+    def last_measure(self, name: str) -> np.ndarray:
+        """The values of a measure; of slices, at their last row."""
+        return self._values(name, last_measure_mark(name))
+
+    def _values(self, name: str, mark: str) -> np.ndarray:
+        values = _by_place(self.view, name, mark)
+        return values if self.rows is None else values[self.rows]
+
+    def final_measure(self, name: str) -> np.ndarray:
+        """For each row that counts, how far its key has come in rows that stand in slices; all these are final.
+
+        Where no mark says so, slices are all there is and nothing was final before.
+        """
+        furthest = self.view.slices.marks.get(last_measure_mark(name))
+        if furthest is None or not len(furthest):
+            values = self.measure(name)
+            return np.full(len(values), lowest(values.dtype), values.dtype)
+        of_keys: np.ndarray = furthest_of_keys(self.view.slices.key, furthest, self.view.keys)[self.segment]
+        return of_keys
+
+    def places(self, numbers: np.ndarray) -> np.ndarray:
+        """Where in the view rows stand, given by their numbers among those that count."""
+        return numbers if self.rows is None else self.rows[numbers]
+
+    def apart_from_misfits(self, begins: np.ndarray, settled: np.ndarray) -> np.ndarray:
+        """Where slices must begin so that none holds both rows that count and others.
+
+        ``begins`` are where windows begin; what is before the first of a key does not matter.
+        """
+        if self.rows is None or not len(begins):
+            return begins
+        fits = np.zeros(len(self.view), bool)
+        fits[self.rows] = True
+        turns = 1 + np.flatnonzero(fits[1:] != fits[:-1])
+        first = self.view.earliest(begins, settled)
+        turns = turns[(turns > self.view.of_key(first, turns)) & (turns < self.view.of_key(settled, turns))]
+        return sorted_unique(np.concatenate([begins, turns]))
 
     def number_of(self, place: np.ndarray) -> np.ndarray:
         """How many rows that count come before places of the view."""
@@ -194,3 +261,72 @@ class MeasuredRows:
     def index(self) -> KeyTimeIndex:
         """Finds rows by key and time."""
         return KeyTimeIndex(self.key, self.time)
+
+
+# Slices
+
+
+def last_measure_mark(name: str) -> str:
+    """What says of a slice how far it goes on a measure, beside the measure itself, which says where it begins."""
+    return f"\0last {name}"
+
+
+def lowest(dtype: Any) -> Any:
+    """What is before every value of a measure."""
+    return -np.inf if np.dtype(dtype).kind == "f" else np.iinfo(np.int64).min
+
+
+def empty_marks(measure: str, types: Mapping[str, pa.DataType], slices: int) -> dict[str, np.ndarray]:
+    """The marks of slices that no window on a measure uses."""
+    dtype = np.int64 if pa.types.is_integer(types[measure]) else np.float64
+    return {
+        fits_column((measure,)): np.zeros(slices, np.int64),
+        measure: np.zeros(slices, dtype),
+        last_measure_mark(measure): np.full(slices, lowest(dtype), dtype),
+    }
+
+
+def marks_of_slices(view: OrderedRows, measure: str, begins: np.ndarray, ends: np.ndarray) -> dict[str, np.ndarray]:
+    """What windows on a measure must know of new slices: whether all rows fit, and where they begin and end on it.
+
+    Slices do not overlap; places between the end of one and the begin of the next are in none.
+    """
+    fits = view.marks(fits_column((measure,)))
+    last = _by_place(view, measure, last_measure_mark(measure)).copy()
+    unfit = fits == 0
+    unfit[view.slice_places] = False  # of a slice in which not all rows fit, those that do are in its mark
+    last[unfit] = lowest(last.dtype)
+    return {
+        fits_column((measure,)): _reduced(np.minimum, fits, begins, ends),
+        measure: _by_place(view, measure, measure)[begins],
+        last_measure_mark(measure): _reduced(np.maximum, last, begins, ends),
+    }
+
+
+def _reduced(ufunc: np.ufunc, values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The least or the largest of the values in each range."""
+    if not len(begins):
+        return values[:0]
+    bounds = np.column_stack([begins, ends]).ravel()
+    reduced: np.ndarray = ufunc.reduceat(values, bounds[:-1] if ends[-1] == len(values) else bounds)[::2]
+    return reduced
+
+
+def _by_place(view: OrderedRows, name: str, mark: str) -> np.ndarray:
+    """A measure at every place: that of a row, or a mark of a slice."""
+    column = view.rows.columns.get(name)
+    if column is None:  # all rows stand in slices, which are cut at the edges of the measure
+        return view.slices.marks[mark]
+    values = reading(column)
+    if not len(view.slices):
+        return values
+    # Slices that nobody measures do not count, whatever stands there.
+    return view.merged(view.slices.marks.get(mark, np.zeros(len(view.slices), values.dtype)), values)
+
+
+def furthest_of_keys(key: np.ndarray, last: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """How far each of some keys has come in its slices."""
+    out = np.full(int(max(key.max(initial=-1), keys.max(initial=-1))) + 1, lowest(last.dtype), last.dtype)
+    np.maximum.at(out, key, last)
+    furthest: np.ndarray = out[keys]
+    return furthest

@@ -45,8 +45,8 @@ class OrderedRows:
         self.slices = slices
         self.rows = rows
         self.slice_places, self._row_places = _places(slices, rows)
-        self.key = self._merged(slices.key, rows.key)
-        self.time = self._merged(slices.first, rows.time)
+        self.key = self.merged(slices.key, rows.key)
+        self.time = self.merged(slices.first, rows.time)
         #: How many rows more than places there are before the first slice, the second, ..., and after the last.
         self._excess = np.concatenate([[0], np.cumsum(slices.rows - 1)])
         if not len(self.key) or self.key[0] == self.key[-1]:
@@ -159,7 +159,7 @@ class OrderedRows:
         of_rows = self.rows.columns[name].values if len(self.rows) else NO_ROWS
         if of_slices is None:
             of_slices = np.zeros(len(self.slices), of_rows.dtype)
-        return self._merged(of_slices, of_rows)
+        return self.merged(of_slices, of_rows)
 
     def last_time(self, place: np.ndarray) -> np.ndarray:
         """The event time of the last row at each place."""
@@ -202,7 +202,7 @@ class OrderedRows:
         old_rows = len(slices) + np.arange(len(rows)) if old_rows is None else old_rows
         there = np.append(old_rows, 0)
         of_rows = np.where(came < len(rows), there[np.minimum(came, len(rows))], came + len(slices))
-        return self._merged(old_slices, of_rows)
+        return self.merged(old_slices, of_rows)
 
     def _of_slices(self, place: np.ndarray, of_place: np.ndarray, of_slice: np.ndarray) -> np.ndarray:
         if not len(self.slice_places):
@@ -210,7 +210,7 @@ class OrderedRows:
         number = self.slice_at(place)
         return np.where(number >= 0, of_slice[number], of_place)
 
-    def _merged(self, of_slices: np.ndarray, of_rows: np.ndarray) -> np.ndarray:
+    def merged(self, of_slices: np.ndarray, of_rows: np.ndarray) -> np.ndarray:
         """Values of slices and of single rows, by place."""
         if not len(of_slices):
             return of_rows

@@ -12,9 +12,9 @@ from typing import Any
 
 from slicewise.errors import QueryError
 from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, Discretiser
-from slicewise.slicing.rows.measure_windows import MultiMeasureWindows, UnitWindows
+from slicewise.slicing.rows.measure_windows import MeasureSessions, MultiMeasureWindows, UnitWindows
 from slicewise.slicing.rows.user_windows import PolicyWindows, UserWindows
-from slicewise.windows import Frames, Policy, Punctuated, Sliding, UserDefined, Window
+from slicewise.windows import Frames, Policy, Punctuated, Session, Sliding, UserDefined, Window
 
 __all__ = ["DISCRETISERS", "DISCRETISERS_ON_AXES", "discretisers_for"]
 
@@ -26,6 +26,7 @@ DISCRETISERS: dict[type[Window], Callable[[Any], Discretiser]] = {
     Frames: ConditionWindows,
     Policy: PolicyWindows,
     Punctuated: ConditionWindows,
+    Session: MeasureSessions,
     Sliding: MultiMeasureWindows,
     UserDefined: UserWindows,
 }

@@ -36,7 +36,7 @@ class SharedCuts:
     monoids
         Which of the plan's monoids the slices among the rows have partials of, in the order of their parts.
     some
-        The places that count, all of them single rows; windows are then ranges of these.
+        The places that count; windows are then ranges of these.
     inner
         Where the rows stand with which cuts began that were divided by size; None if the size does not matter.
     """
@@ -56,7 +56,9 @@ class SharedCuts:
         self._some = some
         self._size = len(view) if some is None else len(some)
         self._part_of = {monoid: i for i, monoid in enumerate(monoids)}
-        self._slices = view.slice_places if some is None else NO_ROWS
+        self._slices = view.slice_places
+        if some is not None:
+            self._slices = np.flatnonzero(view.slice_at(some) >= 0) if len(view.slice_places) else NO_ROWS
         self._cut(windows, inner)
         self._parts: dict[int, Parts] = {}
         self._stores: dict[int, Store] = {}
@@ -113,7 +115,14 @@ class SharedCuts:
 
     def count(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """How many rows there are in ranges."""
-        counts: np.ndarray = high - low if self._some is not None else self.view.before(high) - self.view.before(low)
+        if self._some is None:
+            counts: np.ndarray = self.view.before(high) - self.view.before(low)
+        elif not len(self._slices):
+            counts = high - low
+        else:
+            rows = self.view.before(self._some + 1) - self.view.before(self._some)
+            before = np.concatenate([[0], np.cumsum(rows)])
+            counts = before[high] - before[low]
         return counts
 
     def parts(self, monoid: int) -> Parts:
@@ -159,7 +168,7 @@ class SharedCuts:
 
     def _fold_places(self, monoid: int, index: np.ndarray, offset: np.ndarray) -> Parts:
         """The partials over groups of places, each from its offset on."""
-        slices = np.flatnonzero(self.view.slice_at(index) >= 0) if len(self._slices) else NO_ROWS
+        slices = np.flatnonzero(self.view.slice_at(self._place(index)) >= 0) if len(self._slices) else NO_ROWS
         return self._fold(monoid, index, offset, slices)
 
     def _fold(self, monoid: int, index: np.ndarray | slice, offset: np.ndarray, slices: np.ndarray) -> Parts:

@@ -48,14 +48,12 @@ def limit_of(measure: str, windows: Iterable[Window], slides: Iterable[Amount | 
     """What some windows ask of a measure; ``slides`` are those whose ticks come without rows."""
     furthest, exact = float("inf"), True
     for window in windows:
-        amounts = {name: getattr(window, name, None) for name in ("length", "every")}
-        sizes = {n: a.size for n, a in amounts.items() if isinstance(a, Amount) and a.measure.column == measure}
-        if not sizes:
-            continue
-        offset = getattr(window, "offset", 0) if len(sizes) == 2 else 0
-        exact &= all(isinstance(size, int) for size in (*sizes.values(), offset))
+        sizes = {name: a.size for name, a in window.lengths.items() if a.measure.column == measure}
+        points = window.instants.values() if window.measures == (window.measure,) else ()
+        exact &= all(isinstance(size, int) for size in (*sizes.values(), *points))
         if "every" in sizes:
-            furthest = min(furthest, float(LARGEST_NUMBER * sizes["every"] - abs(offset) - sizes.get("length", 0)))
+            beside = max(map(abs, points), default=0) + sizes.get("length", 0)
+            furthest = min(furthest, float(LARGEST_NUMBER * sizes["every"] - beside))
     ticking = [s.size for s in slides if s is not None and s.measure.column == measure]
     return MeasureLimit(furthest, exact, min(ticking, default=None))
 
