@@ -25,6 +25,7 @@ from slicewise.amounts import (
     to_amount,
     to_instant,
     to_offset,
+    to_position,
     units,
 )
 from slicewise.errors import QueryError
@@ -339,7 +340,6 @@ def test_length_beyond_64_bits_is_refused(value, shown):
 @pytest.mark.parametrize(
     ("n", "shown"),
     [
-        (0, "0"),
         (-1, "-1"),
         (1.5, "1.5"),
         (True, "True"),
@@ -348,9 +348,9 @@ def test_length_beyond_64_bits_is_refused(value, shown):
         (np.timedelta64(5, "s"), "np.timedelta64(5,'s')"),
     ],
 )
-def test_rows_takes_a_positive_whole_number(n, shown):
+def test_rows_takes_a_whole_number(n, shown):
     with refuses(
-        f"`rows` takes a whole number of rows, at least 1; got {shown}; write rows(100) for a hundred rows", "n"
+        f"`rows` takes a whole number of rows, not negative; got {shown}; write rows(100) for a hundred rows", "n"
     ):
         rows(n)
 
@@ -360,20 +360,58 @@ def test_rows_takes_a_positive_whole_number(n, shown):
     [
         (float("nan"), "nan"),
         (float("inf"), "inf"),
-        (0, "0"),
-        (-0.5, "-0.5"),
         (True, "True"),
         ("km", "'km'"),
         (10**400, "an integer of 1329 bits"),
     ],
 )
-def test_units_takes_a_positive_finite_size(size, shown):
+def test_units_takes_a_finite_size(size, shown):
     with refuses(
-        f"`units` takes a positive, finite number as its size; got {shown}; "
-        "write units(10, 'km') for ten of the column 'km'",
+        f"`units` takes a finite number as its size; got {shown}; write units(10, 'km') for ten of the column 'km'",
         "size",
     ):
         units(size, "km")
+
+
+@pytest.mark.parametrize(
+    ("value", "on", "position"),
+    [
+        (rows(0), None, (0, ROWS)),
+        (units(-2.5, "km"), None, (-2.5, Measure("units", "km"))),
+        (units(3, "km"), Measure("units", "km"), (3, Measure("units", "km"))),
+        (7, ROWS, (7, ROWS)),
+        (-0.5, Measure("units", "km"), (-0.5, Measure("units", "km"))),
+        (7, None, (7, INTEGER)),
+        ("1970-01-01 00:00:01", None, (1_000_000, TIME)),
+    ],
+)
+def test_positions_lie_on_any_measure(value, on, position):
+    assert to_position(value, name="since", on=on) == position
+
+
+@pytest.mark.parametrize(
+    ("value", "on", "message"),
+    [
+        ("noon", ROWS, "`since` must be a number or a position on rows, such as rows(100); got 'noon', a str"),
+        (1.5, ROWS, "`since` must be a number or a position on rows, such as rows(100); got 1.5, a float"),
+        (
+            float("nan"),
+            Measure("units", "km"),
+            "`since` must be a number or a position on units of 'km', such as units(2.5, 'km'); got nan, a float",
+        ),
+        (to_offset("1 minute", name="x"), None, "`since` must be a point in time; got 1 minute, an Amount"),
+    ],
+)
+def test_positions_are_refused_where_they_do_not_fit(value, on, message):
+    with pytest.raises(QueryError) as caught:
+        to_position(value, name="since", on=on)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("length", [rows(0), units(0, "km"), units(-1.5, "km")], ids=str)
+def test_lengths_are_positive_on_every_measure(length):
+    with refuses(f"`every` must be positive; got {length}"):
+        to_amount(length, name="every")
 
 
 @pytest.mark.parametrize(("column", "shown"), [(3, "3"), (None, "None"), ("", "''")])

@@ -199,9 +199,9 @@ def test_every_kind_says_where_it_is_known_how_it_overlaps_and_how_far_it_reache
 def test_a_window_is_on_time_or_a_session_or_needs_rows(window):
     on_time = window.context is Context.FREE and window.measure.is_event_time
     assert window.is_periodic == on_time
-    assert window.needs_rows == (not on_time and window.kind != "session")
+    assert window.needs_rows == (not on_time and window.session_gap is None)
     assert window.counts_rows == (ROWS in window.measures)
-    assert (window.session_gap is not None) == (window.kind == "session")
+    assert (window.session_gap is not None) == (window.kind == "session" and window.measure.is_event_time)
     assert (window.markers is not None) == (window.kind == "punctuated")
     assert window.state_classes == ({Trader} if window.kind == "user_defined" else set())
 
@@ -215,6 +215,8 @@ def test_a_window_is_on_time_or_a_session_or_needs_rows(window):
         (sw.cumulative(12, every=4, offset=5), {(4, 1)}, set()),
         (sw.landmark(every=5, since=-3), {(5, 2)}, {-3}),
         (sw.between(-5, 5), set(), {-5, 5}),
+        (sw.between(rows(0), rows(5)), set(), {0, 5}),
+        (sw.landmark(every=units(0.5, "km")), set(), set()),
         (sw.session(5), set(), set()),
         (sw.sliding(rows(10), every=5), set(), set()),
         (sw.sliding(units(2.5, "km"), every=units(0.5, "km")), set(), set()),
@@ -419,17 +421,62 @@ def test_an_offset_is_in_the_measure_of_the_window():
         sw.tumbling(rows(10), offset=5)
 
 
-@pytest.mark.parametrize("amount", [rows(10), units(10, "km")])
-def test_sessions_cumulative_and_landmark_run_on_event_time(amount):
-    said = str(amount)
-    with refuses(f"`gap` must be a duration or an integer of event time; got {said}"):
-        sw.session(amount)
-    with refuses(f"`length` must be a duration or an integer of event time; got {said}"):
-        sw.cumulative(amount, every=5)
-    with refuses(f"`every` must be a duration or an integer of event time; got {said}"):
-        sw.cumulative(10, every=amount)
-    with refuses(f"`every` must be a duration or an integer of event time; got {said}"):
-        sw.landmark(every=amount)
+def test_sessions_have_gaps_on_time_and_on_units():
+    assert repr(sw.session(units(2, "km"))) == "session(units(2, 'km'))"
+    with refuses(
+        "`gap` must be a length of event time, or units of a column; got rows(10); positions have no gaps: every row "
+        "has the one after the row before it"
+    ):
+        sw.session(rows(10))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sw.cumulative(rows(10), every=5), "`length` and `every` must be in one measure; got rows(10) and 5"),
+        (
+            lambda: sw.cumulative(units(1, "km"), every=units(0.3, "km")),
+            "`every` must divide `length`; got every=units(0.3, 'km') and length=units(1, 'km'); the last growing "
+            "window of each length would end beside it",
+        ),
+        (
+            lambda: sw.landmark(every=rows(10), since=units(5, "km")),
+            "`since` and `every` must be in one measure; got units(5, 'km') and rows(10)",
+        ),
+        (
+            lambda: sw.landmark(every=5, since=rows(3)),
+            "`since` and `every` must be in one measure; got rows(3) and 5",
+        ),
+        (
+            lambda: sw.between(rows(1), units(5, "km")),
+            "`start` and `end` must be in one measure; got rows(1) and units(5, 'km')",
+        ),
+        (lambda: sw.between(rows(1), 5), "`start` and `end` must be in one measure; got rows(1) and 5"),
+        (lambda: sw.between(rows(5), rows(5)), "`end` must lie after `start`; got start=rows(5) and end=rows(5)"),
+    ],
+)
+def test_windows_on_rows_and_units_are_in_one_measure(make, message):
+    with refuses(message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "between(rows(100), rows(200))",
+        "between(units(-2.5, 'km'), units(3, 'km'))",
+        "landmark(every=rows(10), since=3)",
+        "landmark(every=units(0.5, 'km'), since=-1.5)",
+        "cumulative(rows(100), every=rows(10), offset=rows(3))",
+        "cumulative(units(0.3, 'km'), every=units(0.1, 'km'))",
+        "session(units(2, 'km'))",
+    ],
+)
+def test_windows_on_measures_are_written_as_they_are_made(text):
+    names = {"between": sw.between, "landmark": sw.landmark, "cumulative": sw.cumulative, "session": sw.session}
+    window = eval(text, {**names, "rows": rows, "units": units})
+    assert repr(window) == text
+    assert window.in_unit("seconds") is window
 
 
 def test_cumulative_is_in_one_measure():
@@ -525,7 +572,7 @@ def test_a_policy_watches_aggregates():
         (lambda: sw.session(rows(5)), "gap"),
         (lambda: sw.cumulative(10, every="1 second"), "every"),
         (lambda: sw.cumulative(10, every=3), "every"),
-        (lambda: sw.cumulative(rows(10), every=3), "length"),
+        (lambda: sw.cumulative(rows(10), every=3), "every"),
         (lambda: sw.landmark(every=5, since="yesterday"), "since"),
         (lambda: sw.landmark(every=5, since="2024-01-01").in_unit(None), "since"),
         (lambda: sw.tumbling("1 ms").in_unit("seconds"), "length"),

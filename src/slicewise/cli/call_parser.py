@@ -84,8 +84,8 @@ _WINDOWS: Mapping[str, _Form[Window]] = {
     "sliding": _form(windows.sliding, length=_LENGTH, every=_LENGTH, offset=_LENGTH),
     "session": _form(windows.session, gap=_LENGTH),
     "cumulative": _form(windows.cumulative, length=_LENGTH, every=_LENGTH, offset=_LENGTH),
-    "landmark": _form(windows.landmark, every=_LENGTH, since=_LITERAL),
-    "between": _form(windows.between, start=_LITERAL, end=_LITERAL),
+    "landmark": _form(windows.landmark, every=_LENGTH, since=_LENGTH),
+    "between": _form(windows.between, start=_LENGTH, end=_LENGTH),
     "punctuated": _form(windows.punctuated, condition=_LITERAL),
     "frames": _form(windows.frames, condition=_LITERAL, min_rows=_LITERAL),
 }

@@ -28,7 +28,7 @@ from slicewise.windows import Session, Sliding, Window
 __all__ = ["MeasureSessions", "MultiMeasureWindows", "UnitWindows"]
 
 
-class OnMeasure(Discretiser):
+class MeasureDiscretiser(Discretiser):
     """Windows on a numeric column that only advances, each decided by the first row at or beyond its end.
 
     Rows before the horizon stand in slices, which start where undecided windows do. All rows of slices are before the
@@ -60,7 +60,7 @@ class OnMeasure(Discretiser):
         raise NotImplementedError
 
 
-class UnitWindows(OnMeasure):
+class UnitWindows(MeasureDiscretiser):
     """Windows whose bounds on the column are known: ``sliding(units(10, "km"), every=units(1, "km"))`` and others."""
 
     def __init__(self, windows: Sequence[Window]) -> None:
@@ -96,7 +96,7 @@ class UnitWindows(OnMeasure):
         return np.full(len(added), number), counted.key[added], low, high, start, end, decided, added
 
 
-class MeasureSessions(OnMeasure):
+class MeasureSessions(MeasureDiscretiser):
     """``session(units(2, "km"))``: runs of rows that are never further apart than the gap."""
 
     def __init__(self, window: Session) -> None:
