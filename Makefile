@@ -14,7 +14,7 @@ EXTRAS ?= all
 KILLS ?= 20
 CLUSTER ?= all
 
-.PHONY: help venv lint check test coverage kill wheels cluster matrix demo bench docs clean
+.PHONY: help venv lint check test coverage kill wheels cluster apart matrix demo bench docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,9 +40,11 @@ lint: $(STAMP)
 check: lint ## Format, lint, types and the quick tests, without a JVM: under a minute
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow"
 
-# The long campaigns have targets of their own: kill, wheels, cluster. CI runs one short case of each behind this.
+# The long campaigns have targets of their own: kill, wheels, cluster, apart. CI runs them in short behind this.
+# A JVM of tests lives for minutes and runs nothing often: its second compiler and its parallel collector do not pay.
+test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test: lint ## Format, lint, types and all tests
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25 \
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25 -m "not apart" \
 		--ignore=tests/spark/test_stream_kill.py --ignore=tests/spark/test_cluster.py
 
 coverage: $(STAMP) ## Which lines the quick tests run; a report, not a gate
@@ -56,6 +58,9 @@ wheels: $(STAMP) ## Try what README says of each extra, in a fresh environment. 
 
 cluster: $(STAMP) ## Try every way of docs/cluster.md on a standalone cluster on this machine. CLUSTER=all
 	SLICEWISE_CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -q tests/spark/test_cluster.py
+
+apart: $(STAMP) ## The demo in a terminal, and a workload on Spark Connect and on separate executors. APART=
+	$(BIN)/python -m pytest -q -m apart -k "$(APART)"
 
 matrix: $(STAMP) ## The tests that matter on Spark 4.0 to 4.3 and Python 3.11 to 3.13. SPARK=4.0,4.3 ON=3.12
 	$(BIN)/python -m tests.matrix --spark "$(SPARK)" --python "$(ON)" $(if $(ONLY),--only $(ONLY))

@@ -31,7 +31,17 @@ import pyarrow as pa
 
 from slicewise.errors import DataError
 
-__all__ = ["TYPE_NAMES", "Column", "arrow_of", "is_integral", "physical_dtype", "type_name"]
+__all__ = [
+    "TYPE_NAMES",
+    "Column",
+    "arrow_of",
+    "beyond_python",
+    "holds_dates",
+    "is_integral",
+    "physical_dtype",
+    "to_python",
+    "type_name",
+]
 
 #: Arrow types by their names in Spark.
 TYPE_NAMES = {
@@ -52,6 +62,7 @@ TYPE_NAMES = {
 }
 
 _OBJECTS = np.dtype(object)
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
 #: NumPy arrays of these dtypes are columns as they are.
 _NATIVE_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
 
@@ -230,6 +241,59 @@ class Column:
         if self.valid is None or not as_objects:
             return values
         return [v if ok else None for v, ok in zip(values, self.valid.tolist(), strict=True)]
+
+
+def holds_dates(type_: pa.DataType) -> bool:
+    """Whether values of this type are timestamps or dates, or hold some.
+
+    >>> holds_dates(pa.list_(pa.date32())), holds_dates(pa.list_(pa.int64()))
+    (True, False)
+    """
+    if pa.types.is_nested(type_):
+        return any(holds_dates(type_.field(i).type) for i in range(type_.num_fields))
+    return bool(pa.types.is_timestamp(type_) or pa.types.is_date(type_))
+
+
+def beyond_python(column: Column) -> np.ndarray:
+    """The places of timestamps and dates for which Python has no object: its years are 1 to 9999.
+
+    >>> beyond_python(Column.of(pa.array([0, 10**18, None], pa.timestamp("us"))))
+    array([1])
+    """
+    if pa.types.is_timestamp(column.type):
+        ticks = 86_400_000_000
+    elif pa.types.is_date(column.type):
+        ticks = 86_400_000 if pa.types.is_date64(column.type) else 1
+    else:
+        return np.empty(0, np.int64)
+    first, last = (limit.toordinal() - _EPOCH for limit in (datetime.date.min, datetime.date.max))
+    day = column.values // ticks
+    return np.flatnonzero(((day < first) | (day > last)) & column.mask)
+
+
+def to_python(array: pa.Array, what: str) -> list[Any]:
+    """The values as Python values; ``what`` names them where Python has no object for one of them.
+
+    >>> to_python(pa.array([0, 253_402_300_800], pa.timestamp("s")), "key 'day'")
+    Traceback (most recent call last):
+    slicewise.errors.DataError: key 'day' has 10000-01-01 00:00:00, and Python's dates end with the year 9999
+    """
+    try:
+        values: list[Any] = array.to_pylist()
+    except (OverflowError, ValueError):
+        raise DataError(f"{what} has {_first_beyond(array)}, and Python's dates end with the year 9999") from None
+    return values
+
+
+def _first_beyond(array: pa.Array) -> str:
+    """The text of the first value for which Python has no object."""
+    for scalar in array:
+        try:
+            scalar.as_py()
+        except (OverflowError, ValueError):
+            nested = pa.types.is_nested(array.type)
+            return f"a date in a value of {array.type}" if nested else str(scalar.cast(pa.string()).as_py())
+    raise AssertionError("all of them can be shown")
 
 
 def arrow_of(data: Any, type_: pa.DataType | None = None) -> pa.Array:

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.amounts import to_micros
-from slicewise.columns import Column
-from slicewise.errors import MissingPackageError
+from slicewise.columns import Column, beyond_python, to_python
+from slicewise.errors import DataError, MissingPackageError
 
 __all__ = [
     "CHANGES",
@@ -352,7 +352,7 @@ class Results:
         for block in self.blocks:
             assert self.schema is not None
             keys = list(zip(*(k.to_pylist() for k in block.keys), strict=True)) if block.keys else [()] * len(block)
-            values = [c.to_pylist() for c in block.values]
+            values = [self._python_values(block, place) for place in range(len(block.values))]
             bounds = zip(block.start.tolist(), block.end.tolist(), strict=True)
             marks = zip(block.change.tolist(), block.revision.tolist(), strict=True)
             rows = zip(keys, block.query.tolist(), bounds, marks, strict=True)
@@ -362,6 +362,18 @@ class Results:
                 shown_end = None if end == OPEN_END else end
                 by_column = dict(zip(columns, row, strict=True))
                 yield Result(key, name, start, shown_end, CHANGES[change], revision, by_column)
+
+    def _python_values(self, block: Block, place: int) -> list[Any]:
+        """One column of values of a block."""
+        column = block.values[place]
+        if not len(beyond_python(column)):
+            return column.to_pylist()
+        assert self.schema is not None
+        query, names = self.schema.queries[int(block.query[0])]
+        try:
+            return to_python(column.to_arrow(), f"{names[place]!r} of query {query!r}")
+        except DataError as error:
+            raise DataError(f"{error}; to_arrow() gives the results as they are") from None
 
     def to_arrow(self) -> pa.Table:
         """One row per key, query and window, with the columns that a DataFrame of the same workload has.

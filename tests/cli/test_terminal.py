@@ -42,6 +42,7 @@ def test_mistakes_stand_out(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.apart
 def test_demo_streams_and_shows_what_came_out(tmp_path):
     code, said = finish(spawn("demo", "--rows", "60000", "--sliding-rows", "50000", cwd=tmp_path, timeout=300))
     assert code == 0, said

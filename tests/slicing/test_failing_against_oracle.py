@@ -138,6 +138,17 @@ class Picky:
         return 1, int(self.seen > 2)
 
 
+class PickyInBatches(Picky):
+    """The same where it is shown many rows at once: it has counted them all by the time it fails."""
+
+    def on_batch(self, times, columns):
+        seen = self.seen + 1 + np.arange(len(times))
+        self.seen += len(times)
+        if np.ma.filled(columns["v"] == 4, False).any():
+            raise LookupError("four")
+        return np.ones(len(times), int), seen > 2
+
+
 def large(columns):
     if (columns["v"] == 5).any():
         raise ValueError("five")
@@ -149,7 +160,7 @@ WINDOWS = st.one_of(
     windows(),
     context_windows().filter(lambda w: all(m.column is None for m in w.measures)),
     st.just(sw.policy(evict_and_fail, watch={"n": sw.count(), "s": FAILING["plain"]("v")})),
-    st.just(sw.user_defined(Picky, columns=["v"])),
+    st.sampled_from([Picky, PickyInBatches]).map(lambda picky: sw.user_defined(picky, columns=["v"])),
     st.just(sw.punctuated(large, columns=["v"])),
     st.just(sw.frames(large, columns=["v"])),
 )

@@ -66,6 +66,51 @@ def test_a_batch_of_the_wrong_shape_is_left_out():
     assert list(op.close()) == []
 
 
+def test_a_row_that_a_batch_fails_on_is_found_by_halves_and_the_others_count():
+    calls = []
+
+    class Counting:
+        """Windows of two rows."""
+
+        seen = 0
+
+        def on_batch(self, times, columns):
+            calls.append(len(times))
+            before, self.seen = self.seen, self.seen + len(times)
+            if np.isin(times, [5, 11]).any():
+                raise ValueError("odd")
+            odd = (before + np.arange(len(times))) % 2 == 0
+            return odd.astype(int), (odd & (before + np.arange(len(times)) > 0)).astype(int)
+
+    op = sw.Workload("t", keys=["k"]).query("mine", sw.user_defined(Counting), n=sw.count()).operator()
+    op.process_batch({"t": range(16), "k": ["a"] * 16})
+    message = (
+        "Counting, columns=[]) at the record of time 5, key k='a': raised ValueError('odd'); the record "
+        "was left out, and so was 1 other"
+    )
+    with pytest.raises(DataError, match=f"{re.escape(message)}$"):
+        op.advance(20)
+    assert [(r.start, r.values["n"]) for r in op.close()] == [(t, 2) for t in (0, 2, 4, 7, 9, 12, 14)]
+    # All at once, then halves: no more than two for each level and row, and once more without the two.
+    assert len(calls) <= 1 + 1 + 4 * 4 + 3
+    assert calls[0] == 16
+
+
+def test_a_batch_that_fails_only_as_a_whole_is_left_out_whole():
+    class Few:
+        def on_batch(self, times, columns):
+            if len(times) > 3:
+                raise MemoryError("too many")
+            return np.ones(len(times), int), np.zeros(len(times), int)
+
+    op = sw.Workload("t").query("mine", sw.user_defined(Few), n=sw.count()).operator()
+    op.process_batch({"t": [1, 2, 5, 9]})
+    message = r"at a batch of 4 records from 1 to 9: raised MemoryError\('too many'\); they were left out$"
+    with pytest.raises(DataError, match=message):
+        op.advance(10)
+    assert list(op.close()) == []
+
+
 def test_evicting_more_than_there_is_names_the_record():
     class Greedy:
         def on_record(self, time, row):

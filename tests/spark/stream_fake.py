@@ -161,6 +161,7 @@ class FakeStream:
         source = Source(workload, None, self.types, time_type, frozenset())  # type: ignore[arg-type]
         job = _job(source, plan, RunOptions(bad=bad, **options), shards)
         self.job = replace(job, output=replace(job.output, late=self.row_type)) if late else job
+        self.report_type = arrow_type(report_type(self.job.output), "report")
         self.packer = Packer(
             make_plan,
             workload.trusted,
@@ -259,7 +260,7 @@ class FakeStream:
 
     def _results(self, report: Row, late: list[tuple[dict[str, Any], str]]) -> list[Result]:
         # As Spark does it: what Python returned becomes an Arrow array of the type that was promised.
-        sent = pa.array([report.asDict(True)], arrow_type(report_type(self.job.output), "report"))
+        sent = pa.array([report.asDict(True)], self.report_type)
         columns = dict(zip(self.job.output.arrow_schema().names, sent.field("results").flatten(), strict=True))
         table = pa.table({name: _numbers(column.flatten()) for name, column in columns.items()})
         found = []

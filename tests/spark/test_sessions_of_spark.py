@@ -33,6 +33,7 @@ def run_apart(*command, **environment):
 
 
 @pytest.mark.spark
+@pytest.mark.apart
 @pytest.mark.parametrize(
     ("kind", "module"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from functools import cache
 from unittest import mock
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_a_micro_batch_writes_only_the_chunks_that_it_touched(workload, workers)
     long = workload.with_delays(0, 0).query("long", sw.sliding(2000, every=10), m=sw.max("v"))
     stream = fake(long, shards=1, workers=Workers(workers))
     written = stream.handles[0].map.written
-    run_for(stream, 60, 50)
+    run_for(stream, 30, 100)
     chunks = len(stream.heads()[0]["directory"])
     written.clear()
     for n in range(300, 310):
@@ -120,12 +121,12 @@ def test_after_a_restart_with_another_aggregate_all_slices_are_written():
     """Nothing else touches the old ones, and another restart must be able to read them."""
     one = BASE.query("long", sw.sliding(2000, every=10), s=sw.sum("v"))
     two = one.query("highest", sw.sliding(2000, every=10), m=sw.max("v"))
-    batches = [[rows(range(n * 50, n * 50 + 50))] for n in range(63)]
+    batches = [[rows(range(n * 150, n * 150 + 150))] for n in range(23)]
     undisturbed = [r for batch in map(fake(one, shards=1).batch, batches) for r in batch]
     stream, found = fake(one, shards=1), []
     for n, batch in enumerate(batches):
-        if n in (60, 61, 62):
-            stream = stream.again({60: two, 61: two, 62: one}[n], workers=Workers(1), types=TYPES)
+        if n in (20, 21, 22):
+            stream = stream.again({20: two, 21: two, 22: one}[n], workers=Workers(1), types=TYPES)
         found += stream.batch(batch)
     assert_same([[r for r in found if r.query == "long"]], [undisturbed])
 
@@ -180,7 +181,7 @@ def test_windows_that_are_done_leave_the_state(workload):
 # How much there is
 
 
-@pytest.mark.parametrize("late", [None, "collect"])
+@pytest.mark.parametrize("late", [None, pytest.param("collect", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("straggler", [False, True], ids=["in order", "with a late row in each batch"])
 def test_silent_keys_cost_nothing_after_a_while(late, straggler):
     """Every micro-batch has keys of its own; what they leave behind is forgotten."""
@@ -285,6 +286,12 @@ REFUSED = {
 }
 
 
+@cache
+def five_batches():
+    """What comes out of the stream where nothing disturbs it."""
+    return run_for(fake(SUMS), 5)
+
+
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
 def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
@@ -300,8 +307,7 @@ def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
     with pytest.raises(StateError, match=said):
         other.batch([[row]])
     assert {shard: handle.map.data for shard, handle in stream.handles.items()} == state
-    expected = run_for(fake(SUMS), 5)
-    assert_same([*before, stream.again(types=TYPES).batch([rows(range(40, 50))])], expected)
+    assert_same([*before, stream.again(types=TYPES).batch([rows(range(40, 50))])], five_batches())
 
 
 @pytest.mark.parametrize(
@@ -329,7 +335,7 @@ def test_waiting_longer_or_shorter_is_no_other_workload():
             stream = fake(SUMS, emit=emit)
             found = run_for(stream, 10)
             stream = stream.again(SUMS.with_delays(wait, 10), types=TYPES, emit=emit)
-            found += [stream.batch([rows(range(n * 10, n * 10 + 10))]) for n in range(10, 30)]
+            found += [stream.batch([rows(range(t, t + 20))]) for t in range(100, 300, 20)]
             found.append(stream.batch([rows([30, 31])]))  # long closed, whatever the wait
             seen = [(r.key, r.start, r.revision) for results in found for r in results]
             assert len(seen) == len(set(seen)), "a revision was reported twice"

@@ -6,6 +6,7 @@ import collections
 import os
 import pickle
 import re
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -90,6 +91,14 @@ def with_trust(workload, *classes):
     return sw.Workload("t", keys=["k"], watermark=5, lateness=10, trust=classes, queries=workload.queries)
 
 
+@cache
+def written():
+    """What the shards hold after four micro-batches."""
+    stream = FakeStream(MIXED, types=TYPES, workers=Workers(0))
+    run_for(stream, range(4))
+    return {shard: dict(handle.map.data) for shard, handle in stream.handles.items()}
+
+
 @pytest.mark.parametrize(
     "forged", [pickle.dumps(Evil()), plain.dump({"x": Tally()}, [Tally]), b"", b"{}", b"\xff" * 40]
 )
@@ -97,11 +106,9 @@ def with_trust(workload, *classes):
 def test_a_forged_chunk_is_an_error_and_runs_nothing(kind, forged, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stream = FakeStream(MIXED, types=TYPES, workers=Workers(0))
-    run_for(stream, range(4))
-    for handle in stream.handles.values():
-        chunks = {n[0]: v for n, v in handle.map.data.items() if n[0].startswith(kind)}
-        for name, (_, text) in chunks.items():
-            handle.map.data[name,] = (forged, text)
+    for shard, handle in stream.handles.items():
+        for (name,), (data, text) in written()[shard].items():
+            handle.map.data[name,] = (forged if name.startswith(kind) else data, text)
         handle.commit()
     with pytest.raises(StateError, match=r"^the state (is damaged, or slicewise did not write it: |names the class )"):
         stream.batch([rows(4)])
@@ -172,12 +179,12 @@ def test_a_worker_keeps_one_copy_of_each_shard_however_the_shards_wander():
     workers = Workers(2)
     # Three shards on two workers: each micro-batch every shard moves to the other one.
     stream = FakeStream(workload, types=TYPES, workers=workers)
-    run_for(stream, range(50))
+    run_for(stream, range(20))
     assert [len(memory) for memory in workers.memories] == [3, 3]
     assert all(0 < memory.bytes < 20_000 for memory in workers.memories)
     # Another run has copies of its own.
     again = stream.again(types=TYPES)
-    run_for(again, range(50, 53))
+    run_for(again, range(20, 23))
     assert max(len(memory) for memory in workers.memories) <= 6
 
 
@@ -207,9 +214,9 @@ def test_copies_have_a_limit_in_bytes_and_the_least_used_leave_first():
 def test_a_shard_weighs_what_it_holds():
     workers = Workers(1)
     stream = FakeStream(BASE.query("q", sw.sliding(10_000, every=5), s=sw.sum("v")), types=TYPES, workers=workers)
-    run_for(stream, range(10))
+    run_for(stream, range(5))
     small = workers.memories[0].bytes
-    run_for(stream, range(10, 100))
+    run_for(stream, range(5, 50))
     assert 5 * small < workers.memories[0].bytes < 20 * small
 
 

@@ -177,6 +177,8 @@ class Aggregate:
     timed : bool
         The array partials carry event times and go by them for what comes first, so that a row out of order can be
         combined into an existing partial. Only ties of equal time go by the order of ``combine``.
+    shows_time : bool
+        Results hold event times.
     kind : str
         ``distributive``, ``algebraic`` (partials of a fixed size) or ``holistic`` (partials that grow).
     skips_nulls : bool
@@ -204,6 +206,7 @@ class Aggregate:
     invertible: bool = False
     selective: bool = False
     timed: bool = False
+    shows_time: bool = False
     kind: str = "holistic"
     skips_nulls: bool = True
     identity: Any = None

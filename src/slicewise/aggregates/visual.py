@@ -47,7 +47,7 @@ class M4(OneColumn):
     """
 
     name = "m4"
-    timed = True
+    timed = shows_time = True
     kind = "algebraic"
     identity = None
 

@@ -79,18 +79,32 @@ _AMOUNTS: Mapping[str, _Form[Amount]] = {
     "rows": _form(amounts.rows, n=_LITERAL),
     "units": _form(amounts.units, size=_LITERAL, column=_COLUMN),
 }
-_WINDOWS: Mapping[str, _Form[Window]] = {
-    "tumbling": _form(windows.tumbling, length=_LENGTH, offset=_LENGTH),
-    "sliding": _form(windows.sliding, length=_LENGTH, every=_LENGTH, offset=_LENGTH),
-    "session": _form(windows.session, gap=_LENGTH),
-    "cumulative": _form(windows.cumulative, length=_LENGTH, every=_LENGTH, offset=_LENGTH),
-    "landmark": _form(windows.landmark, every=_LENGTH, since=_LENGTH),
-    "between": _form(windows.between, start=_LENGTH, end=_LENGTH),
-    "punctuated": _form(windows.punctuated, condition=_LITERAL),
-    "frames": _form(windows.frames, condition=_LITERAL, min_rows=_LITERAL),
+
+
+def _window_form(make: Callable[..., Window]) -> _Form[Window]:
+    """What its annotations say: a length or a point, another literal, or what goes with code and is left out."""
+    signature = inspect.signature(make)
+    annotated = {name: str(parameter.annotation) for name, parameter in signature.parameters.items()}
+    takes = {
+        name: _LENGTH if type_.startswith(("Length", "Instant")) else _LITERAL
+        for name, type_ in annotated.items()
+        if not type_.startswith(("Callable", "Mapping", "Sequence"))
+    }
+    return _Form(make, takes, signature)
+
+
+def _takes_code(form: _Form[Any]) -> bool:
+    """Whether a parameter that must be given is a function or a class."""
+    required = [p.name for p in form.signature.parameters.values() if p.default is p.empty]
+    return not form.takes.keys() >= set(required)
+
+
+_ALL_WINDOWS = {
+    name: _window_form(make) for name in windows.__all__ if inspect.isfunction(make := getattr(windows, name))
 }
+_WINDOWS: Mapping[str, _Form[Window]] = {name: form for name, form in _ALL_WINDOWS.items() if not _takes_code(form)}
 #: These take functions or classes, which can only be written in Python.
-_PYTHON_ONLY = ("aggregate", "policy", "user_defined")
+_PYTHON_ONLY = {"aggregate", *_ALL_WINDOWS} - _WINDOWS.keys()
 
 
 def _aggregate_form(cls: type[Aggregate]) -> _Form[Aggregate]:

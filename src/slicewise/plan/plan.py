@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from slicewise.aggregates.base import Aggregate, Monoid
 from slicewise.aggregates.guarded import guarded
 from slicewise.aggregates.sharing import covering, shared_monoids
 from slicewise.amounts import UNITS, format_instant
+from slicewise.columns import holds_dates
 from slicewise.errors import AggregateError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
@@ -138,6 +140,17 @@ class Plan:
     schema: ResultSchema
     max_slice: int | None = None
     order: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def nested_dates(self) -> tuple[tuple[int, str], ...]:
+        """The results that hold dates in lists or structs: the position of the query, and the name of the result."""
+        types = self.schema.column_types
+        return tuple(
+            (place, name)
+            for place, query in enumerate(self.workload.queries)
+            for name in query.aggregates
+            if pa.types.is_nested(types[name]) and holds_dates(types[name])
+        )
 
     def time_queries(self, group: Group) -> list[np.ndarray]:
         """For each context-free window, then for each session gap, the queries of a group, as positions in the

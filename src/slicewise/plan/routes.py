@@ -19,7 +19,7 @@ from slicewise.plan.axes import scale_of
 from slicewise.plan.characteristics import characteristics_of
 from slicewise.plan.condition_sql import UntranslatableError, condition_sql
 from slicewise.plan.decisions import Decision, keep_tuples
-from slicewise.windows import Sliding, Window
+from slicewise.windows import Window
 from slicewise.workload import Query, Workload
 
 __all__ = [
@@ -115,7 +115,7 @@ def is_one_tumbling(workload: Workload) -> bool:
     if len(workload.queries) != 1:
         return False
     window = workload.queries[0].window
-    return window.is_periodic and isinstance(window, Sliding) and window.is_tumbling
+    return window.is_periodic and window.is_tumbling
 
 
 def stream_route(workload: Workload) -> Decision:

@@ -206,7 +206,7 @@ class Core:
         self.engine = Engine(self._plan(self.workload, types, time_type))
         self.engine.watermark = self.watermark
         self.types, self.time_type = types, time_type
-        self.keys = KeyTable([types[k] for k in self.workload.keys])
+        self.keys = KeyTable([types[k] for k in self.workload.keys], self.workload.keys)
         return self.engine
 
     def _plan(self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> Plan:

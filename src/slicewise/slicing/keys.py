@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.columns import Column
+from slicewise.columns import Column, to_python
 
 __all__ = ["KeyTable"]
 
@@ -25,8 +25,10 @@ class KeyTable:
     [None, 'b']
     """
 
-    def __init__(self, types: Sequence[pa.DataType]) -> None:
+    def __init__(self, types: Sequence[pa.DataType], names: Sequence[str] | None = None) -> None:
         self.types = tuple(types)
+        #: What the columns are called, for messages.
+        self.names = tuple(names) if names is not None else tuple(str(i) for i in range(len(types)))
         #: Whether values can be looked up as they are: equal ones are one key, and all have a hash.
         self._plain = not any(pa.types.is_nested(t) or pa.types.is_floating(t) for t in map(_without_codes, types))
         self.values: list[tuple[Any, ...]] = []
@@ -42,7 +44,7 @@ class KeyTable:
         """The number of each row's key; new keys are added. Without key columns there is one key, number 0."""
         if not columns:
             return np.zeros(rows, np.int64)
-        coded = [_dictionary(c) for c in columns]
+        coded = [_dictionary(c, name) for c, name in zip(columns, self.names, strict=True)]
         index, sizes = coded[0][0], len(coded[0][1])
         if len(coded) > 1:
             for codes, values in coded[1:]:
@@ -87,7 +89,7 @@ class KeyTable:
 
     def without_unused(self, used: np.ndarray) -> tuple[KeyTable, np.ndarray]:
         """A table of only these keys (ascending numbers), and for each old number the new one, or -1."""
-        table = KeyTable(self.types)
+        table = KeyTable(self.types, self.names)
         table.numbering = self.numbering + 1
         renumbered = np.full(len(self.values), -1)
         renumbered[used] = np.arange(len(used))
@@ -100,9 +102,9 @@ def _without_codes(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
-def _dictionary(column: pa.Array) -> tuple[np.ndarray, list[Any]]:
+def _dictionary(column: pa.Array, name: str) -> tuple[np.ndarray, list[Any]]:
     if pa.types.is_nested(column.type):
-        values = column.to_pylist()
+        values = to_python(column, f"key {name!r}")
         seen: dict[Any, int] = {}
         index = np.array([seen.setdefault(_hashable(v), len(seen)) for v in values], np.int64)
         first: dict[int, Any] = {}
@@ -113,7 +115,7 @@ def _dictionary(column: pa.Array) -> tuple[np.ndarray, list[Any]]:
         column = column.dictionary_encode("encode")
     elif column.null_count:
         column = column.dictionary_decode().dictionary_encode("encode")
-    return column.indices.to_numpy(zero_copy_only=False).astype(np.int64), column.dictionary.to_pylist()
+    return column.indices.to_numpy(zero_copy_only=False).astype(np.int64), to_python(column.dictionary, f"key {name!r}")
 
 
 def _unpack(packed: int, values: list[list[Any]]) -> tuple[Any, ...]:

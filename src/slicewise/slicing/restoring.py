@@ -74,7 +74,7 @@ def continue_from(
         check_time(workload, bound.time_type)
         plan = make_plan(workload, wider, bound.time_type)
         engine = Engine(plan, adapted_state(engine, plan))
-    keys = KeyTable([wider[k] for k in workload.keys])
+    keys = KeyTable([wider[k] for k in workload.keys], workload.keys)
     for key in bound.keys:
         keys.number(key)
     keys.numbering = bound.numbering

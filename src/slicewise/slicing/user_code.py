@@ -20,6 +20,7 @@ from slicewise.errors import DataError, RefusedRowsError, StateError, UserCodeEr
 from slicewise.plan.plan import Plan
 from slicewise.results import ResultSchema, RowLabel
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.python_dates import rows_beyond_python
 from slicewise.slicing.rows.discretisers import condition_column
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.windows import Conditional
@@ -62,7 +63,7 @@ class ShownRows:
 def show_rows(plan: Plan, columns: Mapping[str, Column], times: np.ndarray) -> ShownRows:
     """Show rows to the functions of the user that say something of single rows."""
     known = dict(columns)
-    failures: dict[int, tuple[str, str]] = {}
+    failures = rows_beyond_python(plan, columns, times)
     for monoid in plan.monoids:
         if isinstance(monoid, GuardedMonoid):
             known |= _lifted(monoid, plan, columns, times, failures)

@@ -88,6 +88,11 @@ class Window:
         return {}
 
     @property
+    def is_tumbling(self) -> bool:
+        """Whether each window begins where the one before ends."""
+        return False
+
+    @property
     def overlap(self) -> int:
         """How many windows hold a row at once: the length over the slide."""
         return 1 if self.family is None else self.family.overlap

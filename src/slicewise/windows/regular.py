@@ -53,7 +53,6 @@ class Sliding(Window):
 
     @property
     def is_tumbling(self) -> bool:
-        """Whether each window begins where the one before ends."""
         return self.length == self.every
 
     @property

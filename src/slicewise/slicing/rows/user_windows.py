@@ -134,9 +134,9 @@ class UserWindows(_ByKey):
 
     def _ask(self, rows: _KeyRows, now: _Memory, step: Step) -> tuple[tuple[np.ndarray, ...], _Memory]:
         thing = copy.deepcopy(now.thing)
-        one, other = self._answers(rows, thing, rows.low, rows.settled)
+        one, other = self._answers(rows, thing, rows.low, rows.settled, now.thing)
         settled = copy.deepcopy(thing)
-        later = self._answers(rows, thing, rows.settled, rows.high)
+        later = self._answers(rows, thing, rows.settled, rows.high, settled)
         first, second = np.concatenate([one, later[0]]), np.concatenate([other, later[1]])
         if self.window.deterministic:
             return self._begun_and_ended(rows, replace(now, thing=settled), first, second, step)
@@ -178,23 +178,20 @@ class UserWindows(_ByKey):
         at = now.front + int(evicted[:settled].sum())
         return windows, replace(now, front=at)
 
-    def _answers(self, rows: _KeyRows, thing: Any, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-        """What user code says of some rows: begins and ends, or evictions and triggers."""
+    def _answers(self, rows: _KeyRows, thing: Any, low: int, high: int, before: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What user code says of some rows: begins and ends, or evictions and triggers; ``before`` is as ``thing`` was.
+
+        An error names all rows with which it fails.
+        """
         if low == high:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        columns = {name: rows.view.column(name, slice(low, high)) for name in self.window.columns}
         if hasattr(thing, "on_batch"):
-            arrays = {
-                n: c.values if c.valid is None else np.ma.array(c.values, mask=~c.valid) for n, c in columns.items()
-            }
             try:
-                answer = thing.on_batch(rows.view.time[low:high], arrays)
-                one, other = (np.asarray(a) for a in answer)
-            except Exception as error:
-                self._complain_of_batch(rows, low, high, f"raised {error!r}", error)
-            if one.shape != (high - low,) or other.shape != (high - low,) or one.dtype.kind not in "iub":
-                self._complain_of_batch(rows, low, high, f"must give two integer arrays of that length; got {answer!r}")
-            return self._checked(rows, low, one.astype(np.int64), other.astype(np.int64))
+                one, other = self._answers_of_batch(rows, thing, low, high)
+            except UserCodeError as error:
+                self._complain_of_some(rows, low, high, before, error)
+            return self._checked(rows, low, one, other)
+        columns = {name: rows.view.column(name, slice(low, high)) for name in self.window.columns}
         listed = {name: column.to_pylist() for name, column in columns.items()}
         one, other = np.empty(high - low, np.int64), np.empty(high - low, np.int64)
         for i, time in enumerate(rows.view.time[low:high].tolist()):
@@ -204,6 +201,42 @@ class UserWindows(_ByKey):
                 self._complain(rows, low + i, f"raised {error!r}", error)
             one[i], other[i] = self._pair(rows, low + i, answer)
         return self._checked(rows, low, one, other)
+
+    def _answers_of_batch(self, rows: _KeyRows, thing: Any, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+        """What ``on_batch`` says of some rows; an error if it fails with any of them."""
+        columns = {name: rows.view.column(name, slice(low, high)) for name in self.window.columns}
+        arrays = {n: c.values if c.valid is None else np.ma.array(c.values, mask=~c.valid) for n, c in columns.items()}
+        try:
+            answer = thing.on_batch(rows.view.time[low:high], arrays)
+            one, other = (np.asarray(a) for a in answer)
+        except Exception as error:
+            self._complain_of_batch(rows, low, high, f"raised {error!r}", error)
+        if one.shape != (high - low,) or other.shape != (high - low,) or one.dtype.kind not in "iub":
+            self._complain_of_batch(rows, low, high, f"must give two integer arrays of that length; got {answer!r}")
+        return one.astype(np.int64), other.astype(np.int64)
+
+    def _failures(self, rows: _KeyRows, thing: Any, low: int, high: int) -> tuple[list[UserCodeError], Any]:
+        """The rows with which ``on_batch`` fails, by halves: an error for each, and the object after all others."""
+        trial = copy.deepcopy(thing)
+        try:
+            self._answers_of_batch(rows, trial, low, high)
+        except UserCodeError as error:
+            if high - low == 1:
+                return [error], thing
+        else:
+            return [], trial
+        middle = (low + high) // 2
+        first, thing = self._failures(rows, thing, low, middle)
+        second, thing = self._failures(rows, thing, middle, high)
+        return [*first, *second], thing
+
+    def _complain_of_some(self, rows: _KeyRows, low: int, high: int, before: Any, error: UserCodeError) -> NoReturn:
+        """Name the rows with which ``on_batch`` fails; all of them, if it fails with each or only with all at once."""
+        failures, _ = self._failures(rows, before, low, high)
+        if len(failures) in (0, high - low):
+            raise error
+        _raise_first(failures)
+        raise AssertionError  # it has raised
 
     def _pair(self, rows: _KeyRows, at: int, answer: Any) -> tuple[int, int]:
         evicts = isinstance(answer, Evict)
@@ -225,6 +258,8 @@ class UserWindows(_ByKey):
     def _complain_of_batch(
         self, rows: _KeyRows, low: int, high: int, what: str, cause: Exception | None = None
     ) -> NoReturn:
+        if high - low == 1:
+            self._complain(rows, low, what, cause)
         first, last = rows.view.time[[low, high - 1]].tolist()
         label = RowLabel({}, first, last=last, rows=high - low)
         raise UserCodeError(repr(self.window), what, range(low, high), label) from cause
@@ -359,10 +394,9 @@ def _are_two_counts(answer: Any) -> bool:
 
 
 def _raise_first(failures: list[UserCodeError]) -> None:
-    """Raise the first failure of all keys, with the rows of the others: all of them are left out."""
+    """Raise the first of some failures, with the rows of the others: all of them are left out."""
     if failures:
         first = failures[0]
         rows = [row for error in failures for row in error.rows]
-        raise UserCodeError(first.code, first.failure, rows, first.place, len(rows) - len(first.rows)) from (
-            first.__cause__
-        )
+        others = len(rows) - (first.place.rows if first.place else 1)
+        raise UserCodeError(first.code, first.failure, rows, first.place, others) from first.__cause__
