@@ -123,7 +123,7 @@ MISTAKES = [
     (read_window, "policy(f)", 0, "`policy` takes code, which a job file cannot hold: use Python for it, sw.policy(...)"),
     (read_window, "user_defined(Trader)", 0, "`user_defined` takes code, which a job file cannot hold: use Python for it, sw.user_defined(...)"),
     (read_window, "frames('a', columns=['a'])", 12, "`columns` of `frames` goes with code, which a job file cannot hold: use Python for it"),
-    (read_window, "punctuated(lambda x: x)", 11, "`condition` of `punctuated` must be a literal here; use Python for functions"),
+    (read_window, "punctuated(lambda x: x)", 11, "`start` of `punctuated` must be a literal here; use Python for functions"),
     (read_window, "x" * 2001, 2000, "a window has at most 2000 characters; got 2001"),
     (read_aggregate, "agv(v)", 0, "unknown aggregate 'agv'; did you mean 'avg'?"),
     (read_aggregate, "mean(v)", 0, "unknown aggregate 'mean'; did you mean 'avg'?"),

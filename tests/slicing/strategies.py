@@ -160,6 +160,12 @@ def context_windows() -> st.SearchStrategy[Any]:
         on_measures(),
         st.sampled_from(["v > 2", "v = 0", "w = 'a'"]).map(sw.punctuated),
         st.builds(
+            lambda start, end, closed: sw.punctuated(start, end, closed=closed),
+            st.sampled_from(["v > 2", "w = 'a'"]),
+            st.sampled_from(["v < 0", "w = 'b'", "v = 4"]),
+            st.sampled_from(["left", "both"]),
+        ),
+        st.builds(
             lambda c, n: sw.frames(c, min_rows=n),
             st.sampled_from(["v > 0", "w = 'a'", "v is not null"]),
             st.integers(1, 3),

@@ -68,7 +68,7 @@ def show_rows(plan: Plan, columns: Mapping[str, Column], times: np.ndarray) -> S
         if isinstance(monoid, GuardedMonoid):
             known |= _lifted(monoid, plan, columns, times, failures)
     for window in plan.context:
-        if isinstance(window, Conditional) and callable(window.condition):
+        if isinstance(window, Conditional) and any(map(callable, window.conditions)):
             known[condition_column(window)] = _marked(window, columns, len(times), failures)
     return ShownRows(known, failures)
 
@@ -97,8 +97,8 @@ def _marked(
     def meets(index: np.ndarray) -> np.ndarray:
         some = columns
         if len(index) < rows:
-            some = {name: columns[name].take(index) for name in window.rule.columns}
-        return window.rule.mask(some, len(index), query=repr(window))
+            some = {name: columns[name].take(index) for name in window.reads}
+        return window.codes(some, len(index))
 
     done, raised = search_by_halves(meets, np.arange(rows), DataError)
     mask = np.zeros(rows, np.int64)
@@ -106,7 +106,7 @@ def _marked(
         mask[index] = answer
     for row, error in raised.items():
         failures.setdefault(row, (repr(window), f"raised {shown_error(error)}"))
-    return Column(mask, pa.bool_())
+    return Column(mask, window.code_type)
 
 
 def with_lifted(rows: Tuples, plan: Plan) -> Tuples:

@@ -47,9 +47,9 @@ def definition_of(window: Any) -> Definition | None:
         return _DEFINITIONS[window.kind]
     if len(window.measures) > 1:
         return context_windows.multi_measure
-    if window.measure == ROWS:
+    if ROWS in window.measures:
         return context_windows.counts
-    if window.measure.column is None:
+    if not any(m.column for m in window.measures):
         return None
     return context_windows.measure_sessions if window.kind == "session" else context_windows.units
 

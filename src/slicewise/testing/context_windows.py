@@ -160,10 +160,31 @@ def punctuated(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
         [0----)
               [1----)
                     [2----        open: no end
+
+    With a condition for ends, rows that no window has begun for are in none::
+
+        a  S  b  E  c  S  d
+           [0----)                the row E is in it with closed="both"
+                       [1----     open: no end
     """
+    if query.window.end is not None:
+        return _started_and_ended(query, rows)
     meets = meeting(query, rows)
     bounds = [*(i for i in range(len(rows)) if i == 0 or meets[i]), len(rows)]
     return [_run(rows, low, high) for low, high in itertools.pairwise(bounds)]
+
+
+def _started_and_ended(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    starts, ends = meeting(query, rows, 0), meeting(query, rows, 1)
+    windows, low = [], None
+    for i, row in enumerate(rows):
+        if low is not None and (starts[i] or ends[i]):
+            high = i + 1 if ends[i] and query.window.closed == "both" else i
+            windows.append(WindowRange(rows[low].time, row.time, low, high, row.time, row.time))
+            low = None
+        if starts[i]:
+            low = i
+    return windows if low is None else [*windows, _run(rows, low, len(rows))]
 
 
 def frames(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
@@ -238,22 +259,23 @@ def measured(rows: Sequence[Row], column: str | None) -> list[Any]:
 
 def check_condition(query: Any, row: Row) -> None:
     """Refuse a row on which the user's function raises that says which rows start windows or belong to frames."""
-    if getattr(query.window, "rule", None) is None or isinstance(query.window.rule.predicate, str):
-        return
-    try:
-        _mask(query, [row])
-    except DataError as error:
-        raise _refused(query, row, error, ANYWHERE) from error
+    for number, rule in enumerate(getattr(query.window, "rules", ())):
+        if isinstance(rule.predicate, str):
+            continue
+        try:
+            _mask(query, [row], number)
+        except DataError as error:
+            raise _refused(query, row, error, ANYWHERE) from error
 
 
-def meeting(query: Any, rows: Sequence[Row]) -> list[bool]:
-    """Which rows meet the condition of a window."""
+def meeting(query: Any, rows: Sequence[Row], number: int = 0) -> list[bool]:
+    """Which rows meet a condition of a window: its only one, or that of ends."""
     try:
-        return _mask(query, rows)
+        return _mask(query, rows, number)
     except DataError:
         for row in rows:
             try:
-                _mask(query, [row])
+                _mask(query, [row], number)
             except DataError as error:
                 raise _refused(query, row, error) from error
         raise
@@ -263,8 +285,8 @@ def _refused(query: Any, row: Row, error: DataError, out_of: str = OF_QUERY) -> 
     return RefusedRowError(row, query.name, str(error).removeprefix(f"query {query.name!r}: "), out_of)
 
 
-def _mask(query: Any, rows: Sequence[Row]) -> list[bool]:
-    rule = query.window.rule
+def _mask(query: Any, rows: Sequence[Row], number: int) -> list[bool]:
+    rule = query.window.rules[number]
     columns = {}
     for name in rule.columns:
         values = [column_of(row.values, name, f"{rule} reads") for row in rows]

@@ -16,7 +16,7 @@ __all__ = [
     "Instant",
     "Length",
     "check_columns",
-    "check_condition",
+    "check_conditions",
     "format_amount",
     "format_code",
     "format_offset",
@@ -50,15 +50,16 @@ def read_offset(offset: Length, length: Amount) -> int:
     return amount.size % length.size  # type: ignore[return-value]  # a float for units that are floats
 
 
-def check_condition(condition: Any, columns: Any) -> tuple[str, ...]:
-    """The columns that a condition names; refuses what is no condition."""
+def check_conditions(conditions: Sequence[Any], columns: Any) -> tuple[str, ...]:
+    """The columns that functions among conditions name; refuses what is no condition."""
     named = check_columns(columns)
-    if isinstance(condition, str) and named:
+    if named and all(isinstance(condition, str) for condition in conditions):
         raise QueryError(
-            f"`columns` is for a function; the expression {condition!r} says what it reads; leave it out",
+            f"`columns` is for a function; the expression {conditions[0]!r} says what it reads; leave it out",
             parameter="columns",
         )
-    Condition.of(condition, named)  # what cannot be read is refused here
+    for condition in conditions:
+        Condition.of(condition, named)  # what cannot be read is refused here
     return named
 
 

@@ -342,9 +342,7 @@ class ContextAwareQueries:
         marks = {ARRIVAL: view.first_arrival(begins), LAST_ARRIVAL: view.last_arrival(ends - 1)}
         for discretiser in self.discretisers:
             if isinstance(discretiser, ConditionWindows):
-                # A frame goes on with the last row of a slice, a punctuation starts with the first.
-                at = ends - 1 if discretiser.frames else begins
-                marks[discretiser.column] = view.marks(discretiser.column)[at]
+                marks[discretiser.column] = discretiser.mark_slices(view, begins, ends)
             if discretiser.sliced_measure is not None:
                 marks |= marks_of_slices(view, discretiser.sliced_measure, begins, ends)
         nothing = np.zeros(len(begins), np.int64)

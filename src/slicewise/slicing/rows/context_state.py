@@ -77,7 +77,7 @@ class ContextAwareState:
         """No rows at all."""
         by_name = {q.name: q for q in plan.workload.queries}
         discretisers = discretisers_for(list(dict.fromkeys(by_name[name].window for name in queries)))
-        conditions = {d.column: pa.bool_() for d in discretisers if isinstance(d, ConditionWindows)}
+        conditions = {d.column: d.window.code_type for d in discretisers if isinstance(d, ConditionWindows)}
         fits = {fits_column(d.measures): pa.bool_() for d in discretisers if d.measures}
         rows = Tuples.empty({**plan.column_types, **conditions, **fits, ARRIVAL: pa.int64()})
         monoids = [plan.monoids[i] for i in monoids_of(plan, queries)]

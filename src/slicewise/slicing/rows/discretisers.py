@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from slicewise.amounts import Amount
 from slicewise.columns import Column
@@ -30,6 +29,7 @@ __all__ = [
     "ConditionWindows",
     "CountWindows",
     "Discretiser",
+    "EndedWindows",
     "Remembered",
     "Retained",
     "ordinals",
@@ -230,6 +230,7 @@ class ConditionWindows(Discretiser):
 
     def __init__(self, window: Punctuated | Frames) -> None:
         super().__init__([window])
+        self.closed = window.closed if isinstance(window, Punctuated) else "left"
         self.window = window
         self.column = condition_column(window)
         self.frames = isinstance(window, Frames)
@@ -237,7 +238,12 @@ class ConditionWindows(Discretiser):
 
     def mark(self, columns: Mapping[str, Column], rows: int) -> Column:
         """Which rows meet the condition, as a column beside the user's; computed once, when rows come."""
-        return Column(self.window.rule.mask(columns, rows, query=repr(self.window)).astype(np.int64), pa.bool_())
+        return Column(self.window.codes(columns, rows), self.window.code_type)
+
+    def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The same for slices of places: a frame goes on with the last row, a punctuation starts with the first."""
+        marks: np.ndarray = view.marks(self.column)[ends - 1 if self.frames else begins]
+        return marks
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         meets = view.marks(self.column).astype(bool)
@@ -269,6 +275,40 @@ class ConditionWindows(Discretiser):
         settled = view.first_at(step.horizon)
         undecided = (decided >= step.horizon) & (meets[low] | (not self.frames)) & (low < settled[segment])
         return runs.take(np.flatnonzero(due)), Retained(settled, low[undecided])
+
+
+class EndedWindows(ConditionWindows):
+    """``punctuated`` with a condition for ends too: from a start to the next start or end.
+
+    Codes are those of :meth:`slicewise.windows.Conditional.codes`. Of a slice, the code tells what is true behind it: 1
+    if the window that began with it is open, 2 if a window has ended in it and none is open, 0 if nothing has changed.
+    """
+
+    def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
+        codes = view.marks(self.column)
+        events = np.flatnonzero(codes)
+        low = events[codes[events] & 1 > 0]
+        segment = view.segment[low]
+        following = np.append(events, len(codes))[np.searchsorted(events, low) + 1]
+        ended = following < view.ends[segment]
+        decided, high = np.full(len(low), INFINITY), view.ends[segment]
+        decided[ended], high[ended] = view.time[following[ended]], following[ended]
+        if self.closed == "both":
+            high[ended] += codes[following[ended]] >> 1
+        end = np.where(ended, decided, OPEN_END)
+        windows = WindowRanges(np.zeros(len(low), np.int64), view.key[low], low, high, view.time[low], end, decided)
+        settled = view.first_at(step.horizon)
+        undecided = (decided >= step.horizon) & (low < settled[segment])
+        due = (decided >= step.old_horizon) & (decided <= step.watermark)
+        return windows.take(np.flatnonzero(due)), Retained(settled, low[undecided])
+
+    def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        codes = view.marks(self.column)
+        events = np.append(np.flatnonzero(codes), len(codes))
+        last = events[np.searchsorted(events, ends) - 1]
+        inside = (last >= begins) & (last < ends)
+        # A window that is open began with its slice; one that began later in it has ended.
+        return np.where(inside, np.where(codes[np.minimum(last, len(codes) - 1)] & 1 > 0, 1, 2), 0)
 
 
 def ordinals(*columns: np.ndarray) -> np.ndarray:
