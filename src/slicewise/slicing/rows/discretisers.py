@@ -29,7 +29,7 @@ __all__ = [
     "ConditionWindows",
     "CountWindows",
     "Discretiser",
-    "EndedWindows",
+    "PunctuationWindows",
     "Remembered",
     "Retained",
     "ordinals",
@@ -277,7 +277,7 @@ class ConditionWindows(Discretiser):
         return runs.take(np.flatnonzero(due)), Retained(settled, low[undecided])
 
 
-class EndedWindows(ConditionWindows):
+class PunctuationWindows(ConditionWindows):
     """``punctuated`` with a condition for ends too: from a start to the next start or end.
 
     Codes are those of :meth:`slicewise.windows.Conditional.codes`. Of a slice, the code tells what is true behind it: 1

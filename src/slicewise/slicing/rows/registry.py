@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from slicewise.errors import QueryError
-from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, Discretiser, EndedWindows
+from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, Discretiser, PunctuationWindows
 from slicewise.slicing.rows.measure_windows import MeasureSessions, MultiMeasureWindows, UnitWindows
 from slicewise.slicing.rows.user_windows import PolicyWindows, UserWindows
 from slicewise.windows import Frames, Policy, Punctuated, Session, Sliding, UserDefined, Window
@@ -25,7 +25,7 @@ DISCRETISERS_ON_AXES: dict[str, Callable[[Sequence[Any]], Discretiser]] = {"rows
 DISCRETISERS: dict[type[Window], Callable[[Any], Discretiser]] = {
     Frames: ConditionWindows,
     Policy: PolicyWindows,
-    Punctuated: lambda window: (ConditionWindows if window.end is None else EndedWindows)(window),
+    Punctuated: lambda window: (ConditionWindows if window.end is None else PunctuationWindows)(window),
     Session: MeasureSessions,
     Sliding: MultiMeasureWindows,
     UserDefined: UserWindows,
