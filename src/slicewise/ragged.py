@@ -36,7 +36,7 @@ class Ragged:
     --------
     >>> runs = Ragged(np.array([2, 0, 3]), np.array([1, 5, 2, 5, 9]), np.array([1, 1, 4, 1, 1]))
     >>> len(runs), runs[[2, 0]].columns
-    (2, (array([2, 5, 9, 1, 5]), array([4, 1, 1, 1, 1])))
+    (3, (array([2, 5, 9, 1, 5]), array([4, 1, 1, 1, 1])))
     >>> runs[1:].tolist()
     [[], [(2, 4), (5, 1), (9, 1)]]
     """
