@@ -76,6 +76,7 @@ bench: $(STAMP) ## Measure engine, windows and aggregators; every answer is chec
 
 docs: $(STAMP) ## Write docs/api.md from the docstrings, and list all pages with their titles
 	$(BIN)/python docs/make_api.py
+	$(BIN)/python docs/make_aggregates.py
 	@find README.md CONTRIBUTING.md CHANGELOG.md docs -name '*.md' -size +0 | while read -r page; do \
 		printf '  %-32s %s\n' "$$page" "$$(sed -n 's/^# //p' "$$page" | head -n 1)"; \
 	done

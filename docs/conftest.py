@@ -8,7 +8,7 @@ import pytest
 
 HERE = Path(__file__).parent
 #: Scripts, not modules with examples.
-collect_ignore = ["draw.py", "make_api.py"]
+collect_ignore = ["draw.py", "make_aggregates.py", "make_api.py"]
 
 
 def pytest_collection_modifyitems(items):

@@ -181,6 +181,13 @@ def test_api_page_is_current():
     assert written == make_api.page(), "docs/api.md is not what docs/make_api.py writes; run `make docs`"
 
 
+def test_page_of_aggregates_is_current():
+    make_aggregates = script("make_aggregates")
+    written = (DOCS / "aggregates.md").read_text(encoding="utf-8")
+    assert written == make_aggregates.page(), "docs/aggregates.md is not what its script writes; run `make docs`"
+    assert all(f"`{name}`" in written for name in (*slicewise.AGGREGATES, *slicewise.ALIASES))
+
+
 def test_api_page_has_every_public_name():
     names = {f"sw.{name}" for name in slicewise.__all__} - {"sw.spark", "sw.swag", "sw.testing"}
     for module, prefix in ((swag, "sw.swag."), (testing, "sw.testing."), (plot, "sw.plot.")):

@@ -17,7 +17,7 @@ import slicewise as sw
 _OPERATOR = sw.Workload(time="ts").query("rows", sw.tumbling(1), n=sw.count()).operator()
 
 #: Plain data, which has no docstring of its own.
-CONSTANTS = {"AGGREGATES"}
+CONSTANTS = {"AGGREGATES", "ALIASES"}
 #: Classes whose methods users call.
 WITH_METHODS: dict[str, type] = {"Workload": sw.Workload, "Results": sw.Results, "Operator": type(_OPERATOR)}
 #: Methods for the stages that come after, not for users.

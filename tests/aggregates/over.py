@@ -82,6 +82,14 @@ ON: dict[str, list[OfType]] = {
     "collect_set": [*ORDERED, (pa.list_(pa.float64()), st.lists(floats | st.none(), max_size=2))],
     "concat": [(pa.string(), strings)],
     "m4": PHYSICAL,
+    "ohlc": PHYSICAL,
+    "any_value": PHYSICAL,
+    "longest_rise": PHYSICAL,
+    "try_sum": [NUMBERS[0], NUMBERS[3]],
+    "try_avg": [NUMBERS[0], NUMBERS[3]],
+    "increase": NUMBERS,
+    **{name: [(pa.bool_(), st.booleans())] for name in ("count_if", "bool_and", "bool_or")},
+    **{name: [NUMBERS[0]] for name in ("bit_and", "bit_or", "bit_xor")},
     "histogram": ORDERED,
     "count_distinct": [*ORDERED, (pa.list_(pa.float64()), st.lists(floats | st.none(), max_size=2))],
     "mode": ORDERED,
@@ -92,29 +100,37 @@ ON: dict[str, list[OfType]] = {
     "last_k": PHYSICAL,
 }
 
+#: Aggregates of two numeric columns.
+PAIRS = tuple(name for name in sw.AGGREGATES if name.startswith(("corr", "covar_", "regr_", "weighted_")))
 
-#: What an aggregate must be told besides its columns.
+
+#: What an aggregate must or may be given besides its columns.
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    "percentile": {"q": 0.5},
+    "percentile": {"q": [0.0, 0.3, 1.0]},
+    "concat": {"separator": "-"},
+    "ewma": {"half_life": 30},
     **{key: {"k": 2} for key in ("largest", "smallest", "first_k", "last_k", "most_frequent")},
 }
 
 
+def make(name: str, cls: type[Aggregate] | None = None, columns: Sequence[str] = "vw") -> Aggregate:
+    """The aggregate of this name, with as many of these columns as it takes; or one of another class, made alike."""
+    two = name in ("max_by", "min_by", *PAIRS)
+    taken = columns[: 2 if two else 1]
+    return (cls or sw.AGGREGATES[name])(*taken, **ARGUMENTS.get(name, {}))
+
+
 def bare(name: str) -> Aggregate:
-    """The aggregate of this name, without columns."""
-    return sw.AGGREGATES[name](**ARGUMENTS.get(name, {}))
+    """The aggregate of this name over single values."""
+    return make(name, columns=())
 
 
-def make(name: str) -> Aggregate:
-    """The aggregate of this name, with columns."""
-    match name:
-        case "max_by" | "min_by":
-            return sw.AGGREGATES[name]("v", "w")
-        case "percentile":
-            return sw.percentile("v", [0.0, 0.3, 1.0])
-        case "concat":
-            return sw.concat("v", separator="-")
-    return sw.AGGREGATES[name]("v", **ARGUMENTS.get(name, {}))
+def few_rows(name: str) -> list[tuple[Any, ...]]:
+    """Some rows that an aggregate takes, one of them with nulls, which are of its first types among ``CASES``."""
+    types = next(types for known, types, _ in CASES if known == name)
+    values = {"string": ["b", None, "a"], "bool": [True, None, False]}
+    columns = [values.get(str(type_), [3, None, 7] if i == 0 else [1, 2, 9]) for i, type_ in enumerate(types)]
+    return list(zip(*columns, strict=True))
 
 
 def cases() -> Iterator[Case]:
@@ -124,6 +140,12 @@ def cases() -> Iterator[Case]:
             for type_, values in PHYSICAL:
                 yield name, (pa.string(), type_), st.tuples(strings | st.none(), values | st.none())
             yield name, (pa.int32(), pa.int64()), st.tuples(small | st.none(), small | st.none())
+        elif name in PAIRS:
+            # They differ in the last step alone: one of each kind is enough on all types.
+            every = name in ("corr", "regr_avgx")
+            others = list(zip(MODEST, [*MODEST[1:], MODEST[0]], strict=True))
+            for (y, ys), (x, xs) in others if every else [(MODEST[2], MODEST[0])]:
+                yield name, (y, x), st.tuples(ys | st.none(), xs | st.none())
         else:
             for type_, values in ON.get(name, MODEST):
                 yield name, (type_,), st.tuples(values | st.none())

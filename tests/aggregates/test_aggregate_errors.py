@@ -8,11 +8,22 @@ import pyarrow as pa
 import pytest
 
 import slicewise.aggregates as sw
-from slicewise.errors import AggregateError
-from tests.aggregates.over import bare
+from slicewise.amounts import rows
+from slicewise.errors import AggregateError, QueryError
+from tests.aggregates.over import PAIRS, bare, make
 
 NUMERIC = ["sum", "avg", "product", "geometric_mean", "stddev", "stddev_pop", "variance", "var_pop", "median"]
-NUMERIC += ["sum_distinct"]
+NUMERIC += [
+    "try_sum",
+    "try_avg",
+    "skewness",
+    "kurtosis",
+    "time_weighted_avg",
+    "increase",
+    "rate",
+    "ewma",
+    "sum_distinct",
+]
 LIST = pa.list_(pa.int64())
 STRUCT = pa.struct([("a", pa.int64())])
 
@@ -27,7 +38,28 @@ def says(message):
 )
 def test_arithmetic_needs_numbers(name, type_):
     with says(f"`{name}` of column 'v' needs numbers; got {type_}: cast the column to a numeric type first"):
-        sw.AGGREGATES[name]("v").bind(type_)
+        make(name).bind(type_)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_need_numbers_on_both_sides(name):
+    for types, column in (((pa.string(), pa.int64()), "v"), ((pa.int64(), pa.string()), "w")):
+        with says(f"`{name}` of column {column!r} needs numbers; got string: cast the column to a numeric type first"):
+            make(name).bind(*types)
+
+
+@pytest.mark.parametrize("name", ["count_if", "bool_and", "bool_or"])
+@pytest.mark.parametrize("type_", [pa.int64(), pa.string()])
+def test_truth_needs_booleans(name, type_):
+    with says(f"`{name}` of column 'v' needs booleans; got {type_}: compare the column with something first"):
+        make(name).bind(type_)
+
+
+@pytest.mark.parametrize("name", ["bit_and", "bit_or", "bit_xor"])
+@pytest.mark.parametrize("type_", [pa.float64(), pa.decimal128(5, 0), pa.bool_(), pa.date32()])
+def test_bits_need_integers(name, type_):
+    with says(f"`{name}` of column 'v' needs integers; got {type_}: cast the column to one first"):
+        make(name).bind(type_)
 
 
 def test_an_aggregate_without_a_column_names_only_itself():
@@ -35,7 +67,7 @@ def test_an_aggregate_without_a_column_names_only_itself():
         sw.sum().bind(pa.string())
 
 
-@pytest.mark.parametrize("name", ["min", "max", "max_count", "min_count", "m4"])
+@pytest.mark.parametrize("name", ["min", "max", "max_count", "min_count", "m4", "ohlc", "longest_rise"])
 @pytest.mark.parametrize("type_", [LIST, STRUCT, pa.map_(pa.string(), pa.int64())])
 def test_order_needs_values_that_have_one(name, type_):
     with says(
@@ -64,6 +96,33 @@ def test_concat_needs_strings():
         sw.concat("v").bind(pa.int64())
     with says("`separator` of `concat` must be a string; got 3: ', ' is one"):
         sw.concat("v", separator=3)
+    with says("`delimiter` of `listagg` must be a string; got 3: ', ' is one"):
+        sw.listagg("v", delimiter=3)
+    with says("`concat` of column 'v' joins binary by something of that type; got ',': b', ' is one"):
+        sw.listagg("v", ",").bind(pa.binary())
+    with says("`concat` of column 'v' joins string by something of that type; got b',': ', ' is one"):
+        sw.listagg("v", b",").bind(pa.string())
+
+
+@pytest.mark.parametrize("half_life", ["0 seconds", 0, -3])
+def test_a_half_life_is_positive(half_life):
+    with pytest.raises(QueryError, match=re.escape(f"`half_life` must be positive; got {half_life!r}")):
+        sw.ewma("v", half_life=half_life)
+
+
+def test_a_half_life_is_a_length_of_time():
+    with says("`half_life` of `ewma` must be given; got nothing: '10 minutes' is one"):
+        sw.ewma("v")
+    with says(
+        "`half_life` of `ewma` must be a duration, or an integer for integer time; got rows(3): '10 minutes' is one"
+    ):
+        sw.ewma("v", half_life=rows(3))
+
+
+def test_ignorenulls_is_a_truth_value():
+    for name in ("first", "last", "any_value"):
+        with says(f"`ignorenulls` of `{name}` must be True or False; got 1"):
+            sw.AGGREGATES[name]("v", ignorenulls=1)
 
 
 @pytest.mark.parametrize("q", [-0.1, 1.5, float("nan"), True, "0.5", None, [], [0.5, 2], ["a"]])
@@ -84,16 +143,19 @@ def test_columns_are_names():
         sw.sum(3)
     with says("`by` of `max_by` must be the name of a column; got 3"):
         sw.max_by("v", 3)
+    with says("`regr_slope` takes two columns, `y` and `x`; got y='v', x=None: give both"):
+        sw.regr_slope("v")
+    with says("`col2` of `corr` must be the name of a column; got 3: pass its name as a string"):
+        sw.corr("v", 3)
     with says("`min_by` takes two columns, `value` and `by`; got value='v', by=None: give both"):
         sw.min_by("v")
 
 
 @pytest.mark.parametrize("name", [name for name in sw.AGGREGATES if name != "count"])
 def test_binding_needs_a_type_per_column(name):
-    aggregate = bare(name)
-    columns = "2 columns" if name.endswith("_by") else "1 column"
+    columns = "2 columns" if len(make(name).columns) == 2 else "1 column"
     with says(f"`{name}` works on {columns}; got 0 types: name its columns when you create it"):
-        aggregate.bind()
+        bare(name).bind()
 
 
 @pytest.mark.parametrize("name", [n for n, a in sw.AGGREGATES.items() if not a.invertible])

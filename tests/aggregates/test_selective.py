@@ -7,7 +7,7 @@ import pytest
 import slicewise as sw
 from slicewise.aggregates import AGGREGATES
 
-SELECTIVE = {"max", "min", "first", "last", "max_by", "min_by"}
+SELECTIVE = {"max", "min", "first", "last", "any_value", "max_by", "min_by"}
 
 
 def test_built_in_aggregates_that_pick_one_of_two_are_selective():

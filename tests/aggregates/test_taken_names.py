@@ -13,23 +13,18 @@ from slicewise.plan.characteristics import AggregateTraits
 from slicewise.same import is_same
 from slicewise.swag import SlickDeque
 from slicewise.testing import Oracle
-from tests.aggregates.over import ARGUMENTS, over
-
-VALUES = [3, 8, None, 8, -2, 3, 5]
+from tests.aggregates.over import CASES, few_rows, make, over
 
 
 @pytest.mark.parametrize("built_in", AGGREGATES)
-@pytest.mark.parametrize("name", ["renamed", "max", "last", "max_count", "min_by", "count"])
-def test_another_name_changes_no_answer(built_in, name):
+def test_another_name_changes_no_answer(built_in):
     cls = AGGREGATES[built_in]
-    renamed = type("Renamed", (cls,), {"name": name})
-    columns = [VALUES, VALUES[::-1]] if built_in in ("max_by", "min_by") else [VALUES]
-    types = [pa.int64()] * len(columns)
-    if built_in == "concat":
-        columns, types = [[None if v is None else str(v) for v in VALUES]], [pa.string()]
-    names, others = ["v", "w"][: len(columns)], ARGUMENTS.get(built_in, {})
-    found, expected = (over(c(*names, **others), *columns, types=types, starts=[0, 3]) for c in (renamed, cls))
-    assert all(map(is_same, found, expected))
+    types = next(types for known, types, _ in CASES if known == built_in)
+    columns = list(zip(*few_rows(built_in) * 2, strict=True))
+    expected = over(make(built_in), *columns, types=types, starts=[0, 3])
+    for name in ("renamed", "max", "last", "max_count", "min_by", "count"):
+        renamed = make(built_in, type("Renamed", (cls,), {"name": name}))
+        assert all(map(is_same, over(renamed, *columns, types=types, starts=[0, 3]), expected)), name
 
 
 def negated(self, *values):

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.aggregates import AGGREGATES
+from slicewise.aggregates import AGGREGATES, ALIASES
 from slicewise.aggregates.base import Aggregate
 from slicewise.cli.call_parser import CallSyntaxError, read_aggregate, read_window
 from slicewise.windows import Window
-from tests.aggregates.over import ARGUMENTS
+from tests.aggregates.over import ARGUMENTS, make
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,11 @@ def test_windows_are_read_as_python_says_them(text, window):
         ("count_distinct(user, page, 'the price')", sw.count_distinct("user", "page", "the price")),
         ("max_by(page, price, 3)", sw.max_by("page", "price", k=3)),
         ("largest(price, k=2)", sw.largest("price", 2)),
+        ("listagg(page, delimiter=', ')", sw.concat("page", ", ")),
+        ("last_value(page, True)", sw.last("page", ignorenulls=True)),
+        ("weighted_avg(price, volume)", sw.weighted_avg("price", "volume")),
+        ("regr_slope(y=a, x='the x')", sw.regr_slope("a", "the x")),
+        ("ewma(v, half_life='10 minutes')", sw.ewma("v", "10 minutes")),
         ("sum(größe)", sw.sum("größe")),
         ("sum(ﬁrst)", sw.sum("ﬁrst")),  # a ligature, of which Python's parser makes two letters
     ],
@@ -77,9 +82,14 @@ def test_aggregates_are_read_as_python_says_them(text, aggregate):
 
 @pytest.mark.parametrize("name", AGGREGATES)
 def test_every_aggregate_of_the_registry_can_be_said(name):
-    arguments = "v, w" if name in ("max_by", "min_by") else "v"
-    rest = "".join(f", {key}={value}" for key, value in ARGUMENTS.get(name, {}).items())
-    assert read_aggregate(f"{name}({arguments}{rest})").name == name
+    columns = "v, w" if len(make(name).columns) == 2 else "v"
+    rest = "".join(f", {key}={value!r}" for key, value in ARGUMENTS.get(name, {}).items())
+    assert read_aggregate(f"{name}({columns}{rest})").name == name
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+def test_every_other_name_can_be_said(alias, name):
+    assert read_aggregate(f"{alias}(v)") == AGGREGATES[name]("v") == getattr(sw, alias)("v")
 
 
 def test_what_is_said_of_a_window_reads_back():
@@ -126,7 +136,10 @@ MISTAKES = [
     (read_window, "punctuated(lambda x: x)", 11, "`start` of `punctuated` must be a literal here; use Python for functions"),
     (read_window, "x" * 2001, 2000, "a window has at most 2000 characters; got 2001"),
     (read_aggregate, "agv(v)", 0, "unknown aggregate 'agv'; did you mean 'avg'?"),
-    (read_aggregate, "mean(v)", 0, "unknown aggregate 'mean'; did you mean 'avg'?"),
+    (read_aggregate, "average(v)", 0, "unknown aggregate 'average'; did you mean 'avg'?"),
+    (read_aggregate, "first(v, ignorenulls=1)", 21, "`ignorenulls` of `first` must be True or False; got '1'"),
+    (read_aggregate, "corr(v)", 0, "`corr` needs `col2`, as in 'corr(col1, col2)'"),
+    (read_aggregate, "ewma(v, half_life=0)", 0, "`half_life` must be positive; got 0"),
     (read_aggregate, "tumbling('1 s')", 0, "`tumbling` is a window; expected an aggregate here"),
     (read_aggregate, "sum", 0, "'sum' must be called: write sum(v)"),
     (read_aggregate, "sum()", 0, "`sum` needs `column`, as in 'sum(v)'"),

@@ -13,6 +13,7 @@ from slicewise.plan.axes import Marks, MeasureScale, Positions, Units, axes_of, 
 from slicewise.plan.condition_sql import UntranslatableError, condition_sql
 from slicewise.plan.explain import explain_routes
 from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, route_of
+from tests.aggregates.over import make
 
 TYPES = {
     "v": pa.int32(),
@@ -82,6 +83,17 @@ def test_what_needs_rows_says_why(window, reason):
     assert re.search(reason, decision.reason), decision.reason
 
 
+def test_time_series_need_rows_and_say_why():
+    neighbours = "goes from each row to the next, and only Python has them in order"
+    for aggregate in (sw.increase("v"), sw.rate("v"), sw.time_weighted_avg("v"), sw.longest_rise("v")):
+        decision = route(sw.tumbling("1 second"), x=aggregate)
+        assert (decision.choice, decision.reason) == (ROWS, f"{aggregate!r} {neighbours}")
+    faded = route(sw.tumbling("1 second"), x=sw.ewma("v", "10 minutes"))
+    powers = "weighs rows by powers of 2, whose last bits differ between the JVM and Python"
+    assert (faded.choice, faded.reason) == (ROWS, f"ewma('v', '10 minutes') {powers}")
+    assert route(sw.tumbling("1 second"), x=sw.ohlc("v")).choice == SLICES
+
+
 def test_aggregates_that_only_python_computes_need_rows():
     assert route(sw.tumbling(sw.rows(100)), mid=sw.median("v")).reason == "median('v') is computed in Python"
     by_text = route(sw.tumbling(sw.rows(100)), best=sw.max_by("v", "s"))
@@ -92,8 +104,7 @@ def test_aggregates_that_only_python_computes_need_rows():
 @pytest.mark.parametrize("built_in", sorted(IN_THE_JVM, key=lambda cls: cls.name), ids=lambda cls: cls.name)
 def test_aggregates_go_by_their_class_and_not_by_their_name(built_in):
     made = sw.aggregate(lift=lambda *v: -v[0], combine=max, identity=-100, name=built_in.name)
-    columns = ("v", "x") if built_in in (sw.max_by, sw.min_by) else ("v",)
-    for own in (made("v"), type("Own", (built_in,), {})(*columns)):
+    for own in (made("v"), make(built_in.name, type("Own", (built_in,), {}), columns="vx")):
         decision = route(sw.tumbling("1 second"), x=own)
         assert (decision.choice, decision.reason) == (ROWS, f"{own!r} is computed in Python")
         assert repr(own).startswith(f"user-defined {built_in.name}(")

@@ -13,6 +13,9 @@ NUMERIC = ["sum", "avg", "min", "max", "count", "stddev", "variance", "var_pop",
 NUMERIC += ["min_count", "product", "geometric_mean", "median", "m4", "first", "last", "collect_list", "collect_set"]
 NUMERIC += ["count_distinct", "sum_distinct", "mode", "histogram"]
 OF_K = ["largest", "smallest", "first_k", "last_k", "most_frequent"]
+NUMERIC += ["skewness", "kurtosis", "try_sum", "bit_and", "bit_xor", "any_value", "ohlc"]
+SERIES = ["time_weighted_avg", "increase", "rate", "longest_rise"]
+PAIRS = ["corr", "covar_samp", "regr_avgx", "regr_count", "regr_intercept", "regr_r2", "weighted_avg"]
 
 
 def aggregates_over(numbers: str = "v", words: str = "w") -> st.SearchStrategy[Any]:
@@ -21,6 +24,10 @@ def aggregates_over(numbers: str = "v", words: str = "w") -> st.SearchStrategy[A
         st.just(sw.count()),
         st.sampled_from([sw.AGGREGATES[name] for name in NUMERIC]).map(lambda a: a(numbers)),
         st.sampled_from([0.0, 0.25, 0.9]).map(lambda q: sw.percentile(numbers, q)),
+        st.sampled_from([sw.AGGREGATES[name] for name in SERIES]).map(lambda a: a(numbers)),
+        st.sampled_from([sw.AGGREGATES[name] for name in PAIRS]).map(lambda a: a(numbers, "o")),
+        st.sampled_from([sw.first, sw.last]).map(lambda a: a(words, ignorenulls=True)),
+        st.just(sw.ewma(numbers, half_life=7)),
         st.builds(lambda name, k: sw.AGGREGATES[name](numbers, k), st.sampled_from(OF_K), st.integers(1, 3)),
         st.sampled_from([None, 2]).map(lambda k: sw.max_by(words, numbers, k)),
         st.sampled_from([sw.count_distinct(words, numbers), sw.count_distinct(words), sw.mode(words)]),
@@ -210,7 +217,7 @@ def mixed_workloads(draw: st.DrawFn) -> sw.Workload:
     lateness = draw(st.sampled_from([0, 0, 3, 15, 1000]))
     keys, order = draw(st.sampled_from([[], [], ["k"]])), draw(st.sampled_from([[], [], [], ["o"]]))
     workload = sw.Workload("t", keys=keys, order=order, lateness=lateness).query("ints", sw.tumbling(7), n=sw.count())
-    aggregates = aggregates_over().filter(lambda a: a.name != "m4")
+    aggregates = aggregates_over().filter(lambda a: a.name not in ("m4", "longest_rise"))
     for i in range(draw(st.integers(1, 3))):
         window = draw(context_windows() if i == 0 else st.one_of(context_windows(), windows()))
         computed = draw(st.lists(aggregates, min_size=1, max_size=2))

@@ -23,8 +23,8 @@ from tests.slicing.unit_time import TICKS, in_durations, in_integers, in_timesta
 units = st.sampled_from(sorted(UNITS))
 #: Where ticks are counted from: the epoch, and this year.
 starts = st.sampled_from([0, 1_760_000_000])
-#: m4 reports event times in its values, which are timestamps where windows have them; it is looked at by itself.
-without_times = aggregates_over().filter(lambda a: a.name != "m4")
+#: m4 and longest_rise report event times in their values, which are timestamps where windows have them.
+without_times = aggregates_over().filter(lambda a: a.name not in ("m4", "longest_rise"))
 
 
 def any_workloads() -> st.SearchStrategy[sw.Workload]:
@@ -128,6 +128,24 @@ def test_m4_reports_timestamps_where_windows_do(unit):
     assert result.values["chart"] == {"first": 2, "last": 0, "min": 0, "max": 2} | {
         f"{name}_time": epoch + dt.timedelta(microseconds=n * us) for name, n in times.items()
     }
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_time_series_know_seconds_and_half_lives_in_every_unit(unit):
+    second = UNITS[unit]
+    series = {"speed": sw.rate("v"), "recent": sw.ewma("v", "1 second"), "rise": sw.longest_rise("v")}
+    op = (
+        sw.Workload("t", unit=unit)
+        .query("q", sw.tumbling("1 minute"), held=sw.time_weighted_avg("v"), **series)
+        .operator()
+    )
+    op.process_batch({"t": [3 * second, 5 * second], "v": [1, 9]})
+    (result,) = op.close()
+    assert result.values["speed"] == 4.0
+    assert result.values["recent"] == (1 * 0.25 + 9) / 1.25
+    assert result.values["held"] == (2 * 1 + 55 * 9) / 57
+    at = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=3)
+    assert result.values["rise"] == {"start": at, "end": at + dt.timedelta(seconds=2), "length": 2}
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -51,8 +51,16 @@ def _changed(
     }
     found = sw.Workload(workload.time, keys=workload.keys, order=workload.order, unit=unit, **waits)
     for query in workload.queries:
-        found = found.query(query.name, _window(query.window, length, instant), **query.aggregates)
+        computed = {name: _aggregate(a, length) for name, a in query.aggregates.items()}
+        found = found.query(query.name, _window(query.window, length, instant), **computed)
     return found
+
+
+def _aggregate(aggregate: Any, length: Length) -> Any:
+    if isinstance(aggregate, sw.ewma):
+        return sw.ewma(*aggregate.columns, half_life=length(int(aggregate.half_life.size), "half_life"))
+    # Rates are per second, and plain integers know no seconds.
+    return sw.increase(*aggregate.columns) if isinstance(aggregate, sw.rate) else aggregate
 
 
 def _window(window: Window, length: Length, instant: Callable[[int], tuple[int, Any]]) -> Window:

@@ -17,12 +17,13 @@ from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
 from slicewise.same import is_same
 from slicewise.testing.definitions import DEFINITIONS, order_of, value_of
+from slicewise.testing.series_definitions import SERIES
 
 NAN, INF = math.nan, math.inf
 
 
 def result(name, *columns, parameters=()):
-    aggregate = SimpleNamespace(parameters=lambda: parameters)
+    aggregate = SimpleNamespace(parameters=lambda: parameters, ignorenulls=False)
     return DEFINITIONS[name](aggregate, [list(c) for c in columns], list(range(100, 100 + len(columns[0]))))
 
 
@@ -93,7 +94,7 @@ def test_nothing_but_nulls_gives_an_empty_answer(name, expected):
 
 
 def test_every_built_in_aggregate_has_a_definition():
-    assert AGGREGATES.keys() <= DEFINITIONS.keys()
+    assert AGGREGATES.keys() <= DEFINITIONS.keys() | SERIES.keys()
 
 
 def test_count_of_rows_counts_nulls_too():

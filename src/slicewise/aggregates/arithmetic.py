@@ -1,4 +1,4 @@
-"""Arithmetic aggregates: count, sum and average.
+"""Arithmetic aggregates: count, sum and average, and the latter two with null for what does not fit.
 
 Partials of ``sum`` and ``avg`` are a total and the number of its values, because Spark's sum of nothing is null, not 0.
 """
@@ -19,7 +19,7 @@ from slicewise.columns import Column
 from slicewise.errors import OverflowInWindowError
 from slicewise.kernels import segment_lengths
 
-__all__ = ["Avg", "Count", "Sum", "overflow_text"]
+__all__ = ["Avg", "Count", "Sum", "TryAvg", "TrySum", "fitting_sums", "overflow_text"]
 
 # Python's default context rounds decimals to 28 digits; Spark's have up to 38 and are summed exactly.
 _EXACT = decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP)
@@ -188,15 +188,7 @@ class Sum(_Totals):
         return pa.float64() if pa.types.is_floating(type_) else pa.int64()
 
     def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
-        result = self.result_type(*types)
-        if pa.types.is_decimal(result):
-            _check_digits(self, totals, result)
-        elif totals.dtype == object:
-            totals = exact.shrink(totals)
-            if totals.dtype == object:
-                worst = next(t for t in totals if not exact.INT64_MIN <= t <= exact.INT64_MAX)
-                raise _overflow(self, worst, "a 64-bit integer")
-        return Column(totals, result, present(counts))
+        return fitting_sums(self, totals, counts, self.result_type(*types))
 
 
 class Avg(_Totals):
@@ -252,6 +244,90 @@ class Avg(_Totals):
             _check_digits(self, means, result)
             return Column(means, result, present(counts))
         return Column(means.astype(np.int64), result, present(counts))
+
+
+class TrySum(Sum):
+    """The sum of the values that are not null; null when there are none, or when it does not fit its type.
+
+    As ``sum``, which raises where this is null. Only the total of a window counts, not one on the way to it.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers or durations. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+
+    Examples
+    --------
+    >>> total = TrySum("v").bind(pa.int64())
+    >>> total.lower((np.array([2**63, 7], object), np.array([2, 1]))).to_pylist()
+    [None, 7]
+    """
+
+    name = "try_sum"
+
+    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
+        result = self.result_type(*types)
+        limits = _digits_of(result) if pa.types.is_decimal(result) else (exact.INT64_MIN, exact.INT64_MAX)
+        return super().finish(*_only_fitting(totals, counts, limits), types)
+
+
+class TryAvg(Avg):
+    """The mean of the values that are not null; null when there are none, or when it does not fit its type.
+
+    As ``avg``, which raises where this is null; that happens to decimals only.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers or durations. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+
+    Examples
+    --------
+    >>> mean = TryAvg()
+    >>> mean.lower(mean.combine(mean.lift(2), mean.lift(5)))
+    3.5
+    """
+
+    name = "try_avg"
+
+    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
+        result = self.result_type(*types)
+        if pa.types.is_decimal(result):
+            totals, counts = _only_fitting(totals, counts, _digits_of(Sum().result_type(*types)))
+            # What rounds to a number of too many digits is as large as that number is.
+            shift = 10 ** (result.scale - types[0].scale)
+            low, high = _digits_of(result)
+            means = np.array(
+                [_half_up(t * shift, max(n, 1)) for t, n in zip(totals, counts.tolist(), strict=True)], object
+            )
+            counts = np.where((means >= low) & (means <= high), counts, 0)
+            totals = np.where(counts > 0, totals, 0)
+        return super().finish(totals, counts, types)
+
+
+def _only_fitting(totals: np.ndarray, counts: np.ndarray, limits: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Totals and counts, both 0 where the total is beyond the limits."""
+    if totals.dtype != object:
+        return totals, counts
+    fits = np.array([limits[0] <= total <= limits[1] for total in totals.tolist()], bool)
+    return np.where(fits, totals, 0), np.where(fits, counts, 0)
+
+
+def _digits_of(type_: pa.DataType) -> tuple[int, int]:
+    """The smallest and the largest unscaled value of a decimal type."""
+    return 1 - 10**type_.precision, 10**type_.precision - 1
+
+
+def fitting_sums(aggregate: Aggregate, totals: np.ndarray, counts: np.ndarray, result: pa.DataType) -> Column:
+    """Totals as results, null where nothing was counted; an error where one does not fit the type."""
+    if pa.types.is_decimal(result):
+        _check_digits(aggregate, totals, result)
+    elif totals.dtype == object:
+        totals = exact.shrink(totals)
+        if totals.dtype == object:
+            worst = next(t for t in totals if not exact.INT64_MIN <= t <= exact.INT64_MAX)
+            raise _overflow(aggregate, worst, "a 64-bit integer")
+    return Column(totals, result, present(counts))
 
 
 def _divide(totals: np.ndarray, counts: np.ndarray) -> np.ndarray:

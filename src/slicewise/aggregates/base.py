@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
+from slicewise.amounts import Amount
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
 from slicewise.ragged import Ragged
@@ -256,6 +257,15 @@ class Aggregate:
         """The algebra on arrays for input columns of these types."""
         return ObjectMonoid(self, types)
 
+    @property
+    def lengths(self) -> Mapping[str, Amount]:
+        """The parameters that are lengths of event time, by name."""
+        return {}
+
+    def in_unit(self, unit: str | None) -> Self:
+        """The aggregate with its lengths of event time in the unit of the time column, as windows have theirs."""
+        return self
+
     def parameters(self) -> tuple[Any, ...]:
         """What distinguishes this aggregate from others of its class, besides its columns."""
         return ()
@@ -404,6 +414,14 @@ class Monoid(ABC):
 
     def upgraded(self, parts: Parts) -> Parts:
         """Partials as an older format kept them, as they are kept now."""
+        return parts
+
+    def until(self, parts: Parts, ends: np.ndarray) -> Parts:
+        """Partials of windows, each carried on to the end of its window, before they are lowered.
+
+        For what depends on the time that passes after the last row. Called where windows end at an event time that is
+        known without rows; of others, the last row is the end.
+        """
         return parts
 
     def set_time_type(self, type_: pa.DataType, unit: str = "microseconds") -> None:  # noqa: B027

@@ -18,6 +18,8 @@ __all__ = [
     "check_k",
     "from_first",
     "is_orderable",
+    "need_booleans",
+    "need_integers",
     "need_numbers",
     "need_orderable",
     "need_types",
@@ -65,14 +67,28 @@ def _subject(aggregate: Aggregate, position: int) -> str:
     return f"`{aggregate.name}` of column {aggregate.columns[position]!r}" if named else f"`{aggregate.name}`"
 
 
-def need_numbers(aggregate: Aggregate, type_: pa.DataType, *, durations: bool = False) -> None:
+def need_numbers(aggregate: Aggregate, type_: pa.DataType, position: int = 0, *, durations: bool = False) -> None:
     """Refuse types other than integers, floats and decimals, also those held as numbers, such as booleans and dates."""
     t = pa.types
     if t.is_integer(type_) or t.is_floating(type_) or t.is_decimal(type_) or (durations and t.is_duration(type_)):
         return
     raise AggregateError(
-        f"{_subject(aggregate, 0)} needs numbers; got {type_}: cast the column to a numeric type first"
+        f"{_subject(aggregate, position)} needs numbers; got {type_}: cast the column to a numeric type first"
     )
+
+
+def need_booleans(aggregate: Aggregate, type_: pa.DataType) -> None:
+    """Refuse types other than booleans."""
+    if not pa.types.is_boolean(type_):
+        raise AggregateError(
+            f"{_subject(aggregate, 0)} needs booleans; got {type_}: compare the column with something first"
+        )
+
+
+def need_integers(aggregate: Aggregate, type_: pa.DataType) -> None:
+    """Refuse types other than integers."""
+    if not pa.types.is_integer(type_):
+        raise AggregateError(f"{_subject(aggregate, 0)} needs integers; got {type_}: cast the column to one first")
 
 
 def is_orderable(type_: pa.DataType) -> bool:

@@ -268,6 +268,10 @@ class GuardedMonoid(Monoid):
     def widened(self, parts: Parts, types: Mapping[str, pa.DataType]) -> Parts:
         return self.inner.widened(parts, types)
 
+    def until(self, parts: Parts, ends: np.ndarray) -> Parts:
+        # Not guarded: only monoids do this, and failures must not get there.
+        return parts if self.failed(parts).size else self.inner.until(parts, ends)
+
     def set_time_type(self, type_: pa.DataType, unit: str = "microseconds") -> None:
         self.inner.set_time_type(type_, unit)
         self.result = self.inner.result

@@ -15,7 +15,7 @@ from slicewise.aggregates.ordering import order_key
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
 
-__all__ = ["CollectList", "CollectSet", "Concat"]
+__all__ = ["CollectList", "CollectSet", "Concat", "listagg"]
 
 
 class _Gathering(OneColumn):
@@ -149,14 +149,16 @@ class CollectSet(_Gathering):
 
 
 class Concat(_Gathering):
-    """The strings that are not null, joined in event-time order; null when there are none. Spark calls it ``listagg``.
+    """The strings that are not null, joined in event-time order; null when there are none.
+
+    ``listagg`` and ``string_agg`` are Spark's names for it, with ``delimiter`` for ``separator``.
 
     Parameters
     ----------
     column : str, optional
-        A string column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
-    separator : str
-        The text between two values.
+        A column of strings or of bytes. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+    separator : str or bytes
+        What stands between two values.
 
     Notes
     -----
@@ -172,29 +174,67 @@ class Concat(_Gathering):
     name = "concat"
     identity = None
 
-    def __init__(self, column: str | None = None, separator: str = "") -> None:
+    def __init__(self, column: str | None = None, separator: str | bytes = "") -> None:
         super().__init__(column)
-        if not isinstance(separator, str):
+        if not isinstance(separator, (str, bytes)):
             raise AggregateError(f"`separator` of `concat` must be a string; got {separator!r}: ', ' is one")
         self.separator = separator
 
     def parameters(self) -> tuple[Any, ...]:
         return (self.separator,) if self.separator else ()
 
-    def of_values(self, values: Iterable[str]) -> str | None:
+    def of_values(self, values: Iterable[Any]) -> Any:
         return self.gather(list(values))
 
-    def gather(self, partials: Sequence[str | None]) -> str | None:
+    def gather(self, partials: Sequence[Any]) -> Any:
         some = [p for p in partials if p is not None]
-        return self.separator.join(some) if some else None
+        if not some:
+            return None
+        return (self.separator or type(some[0])()).join(some)
 
     def result_type(self, *types: pa.DataType) -> pa.DataType:
-        return pa.string()
+        return pa.binary() if _is_binary(types[0]) else pa.string()
 
     def bind(self, *types: pa.DataType) -> Monoid:
         monoid = super().bind(*types)
         t = pa.types
-        if not (t.is_string(types[0]) or t.is_large_string(types[0]) or t.is_string_view(types[0])):
-            of = f" of column {self.columns[0]!r}" if self.columns else ""
+        of = f" of column {self.columns[0]!r}" if self.columns else ""
+        text = t.is_string(types[0]) or t.is_large_string(types[0]) or t.is_string_view(types[0])
+        if not text and not _is_binary(types[0]):
             raise AggregateError(f"`concat`{of} needs strings; got {types[0]}: cast the column to string first")
+        if self.separator and isinstance(self.separator, str) is not text:
+            raise AggregateError(
+                f"`concat`{of} joins {types[0]} by something of that type; got {self.separator!r}: "
+                f"{', ' if text else b', '!r} is one"
+            )
         return monoid
+
+
+def _is_binary(type_: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_binary(type_) or t.is_large_binary(type_) or t.is_fixed_size_binary(type_))
+
+
+def listagg(column: str | None = None, delimiter: str | bytes | None = None) -> Concat:
+    """The strings that are not null, joined in event-time order; null when there are none. Spark's name of ``concat``.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of strings or of bytes. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+    delimiter : str or bytes, optional
+        What stands between two values; nothing by default.
+
+    Returns
+    -------
+    Concat
+        The aggregate.
+
+    Examples
+    --------
+    >>> listagg("page", delimiter=", ")
+    concat('page', ', ')
+    """
+    if delimiter is not None and not isinstance(delimiter, (str, bytes)):
+        raise AggregateError(f"`delimiter` of `listagg` must be a string; got {delimiter!r}: ', ' is one")
+    return Concat(column, "" if delimiter is None else delimiter)

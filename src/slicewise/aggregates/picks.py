@@ -24,7 +24,7 @@ from slicewise.columns import Column, physical_dtype
 from slicewise.errors import AggregateError
 from slicewise.kernels import segment_lengths
 
-__all__ = ["First", "Last", "MaxBy", "MinBy"]
+__all__ = ["AnyValue", "First", "Last", "MaxBy", "MinBy"]
 
 NO_ROWS = np.empty(0, np.int64)
 _BOOL = np.dtype(bool)
@@ -37,6 +37,15 @@ class _ByPosition(OneColumn):
     skips_nulls = False
     identity = ()
 
+    def __init__(self, column: str | None = None, ignorenulls: bool = False) -> None:
+        super().__init__(column)
+        if not isinstance(ignorenulls, bool):
+            raise AggregateError(f"`ignorenulls` of `{self.name}` must be True or False; got {ignorenulls!r}")
+        self.ignorenulls = self.skips_nulls = ignorenulls
+
+    def parameters(self) -> tuple[Any, ...]:
+        return (True,) if self.ignorenulls else ()
+
     def lift(self, *values: Any) -> tuple[Any, ...]:
         return (values[0],)
 
@@ -48,16 +57,18 @@ class _ByPosition(OneColumn):
 
     def bind(self, *types: pa.DataType) -> Monoid:
         need_types(self, types, 1)
-        return PositionMonoid(self, types, last=isinstance(self, Last))
+        return PositionMonoid(self, types, last=isinstance(self, Last), skips_nulls=self.ignorenulls)
 
 
 class First(_ByPosition):
-    """The value of the first row in event-time order, also when it is null.
+    """The value of the first row in event-time order, also when it is null. Also called ``first_value``.
 
     Parameters
     ----------
     column : str, optional
         A column of any type. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+    ignorenulls : bool
+        Take the first value that is not null.
 
     Examples
     --------
@@ -73,13 +84,39 @@ class First(_ByPosition):
         return a or b
 
 
-class Last(_ByPosition):
-    """The value of the last row in event-time order, also when it is null.
+class AnyValue(_ByPosition):
+    """Some value; here the first in event-time order, also when it is null, so that the same rows give the same answer.
 
     Parameters
     ----------
     column : str, optional
         A column of any type. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+    ignorenulls : bool
+        Take the first value that is not null.
+
+    Examples
+    --------
+    >>> some = AnyValue()
+    >>> some.lower(some.combine(some.lift("a"), some.lift("b")))
+    'a'
+    """
+
+    name = "any_value"
+    selective = True
+
+    def combine(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return a or b
+
+
+class Last(_ByPosition):
+    """The value of the last row in event-time order, also when it is null. Also called ``last_value``.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of any type. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
+    ignorenulls : bool
+        Take the last value that is not null.
 
     Examples
     --------

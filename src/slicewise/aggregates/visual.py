@@ -1,13 +1,14 @@
-"""Visual aggregates: M4, the four rows of a window that a line chart shows.
+"""Visual aggregates: what charts are drawn from. M4 for lines, open, high, low and close for candles.
 
-After Jugel, Jerzak, Hackenbroich and Markl, "M4: A Visualization-Oriented Time Series Data Aggregation" (VLDB 2014): a
-chart that is as wide as there are windows looks the same drawn from first, last, lowest and highest point of each
-window as drawn from all points.
+M4 is after Jugel, Jerzak, Hackenbroich and Markl, "M4: A Visualization-Oriented Time Series Data Aggregation" (VLDB
+2014): a chart that is as wide as there are windows looks the same drawn from first, last, lowest and highest point of
+each window as drawn from all points.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,15 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.checks import OneColumn, need_orderable, need_types
-from slicewise.aggregates.order import larger, smaller
+from slicewise.aggregates.order import Max, Min, larger, smaller
 from slicewise.aggregates.picks import PeakMonoid, PositionMonoid
 from slicewise.amounts import to_micros
 from slicewise.columns import Column
 
-__all__ = ["M4"]
+__all__ = ["M4", "Ohlc", "OhlcMonoid"]
 
 _POINTS = ("first", "last", "min", "max")
+_CANDLE = ("open", "high", "low", "close")
 
 
 class M4(OneColumn):
@@ -131,6 +133,100 @@ class M4Monoid(Monoid):
         for i, (four, when, ok) in enumerate(rows):
             out[i] = _struct(four, when) if ok else None
         return Column(out, self.result, valid)
+
+
+class Ohlc(OneColumn):
+    """The first, largest, smallest and last value that is not null, as a candle shows them; null if there are none.
+
+    A struct of ``open, high, low, close`` in the column's type.
+
+    Parameters
+    ----------
+    column : str, optional
+        A column of numbers, text, bytes, dates or times. Without one, the aggregate runs over single values
+        (:mod:`slicewise.swag`).
+
+    Examples
+    --------
+    >>> candle = Ohlc()
+    >>> candle.lower(candle.combine(candle.combine(candle.lift(5), candle.lift(9)), candle.lift(4)))
+    {'open': 5, 'high': 9, 'low': 4, 'close': 4}
+    """
+
+    name = "ohlc"
+    timed = True
+    kind = "algebraic"
+    identity = None
+
+    def lift(self, *values: Any) -> tuple[Any, ...]:
+        return (values[0],) * 4
+
+    def combine(self, a: Any, b: Any) -> Any:
+        if a is None or b is None:
+            return b if a is None else a
+        return a[0], larger(a[1], b[1]), smaller(a[2], b[2]), b[3]
+
+    def lower(self, partial: Any) -> dict[str, Any] | None:
+        return None if partial is None else dict(zip(_CANDLE, partial, strict=True))
+
+    def result_type(self, *types: pa.DataType) -> pa.DataType:
+        return pa.struct([(name, types[0]) for name in _CANDLE])
+
+    def bind(self, *types: pa.DataType) -> Monoid:
+        need_types(self, types, 1)
+        need_orderable(self, types[0])
+        return OhlcMonoid(self, types)
+
+
+class OhlcMonoid(Monoid):
+    """The first value, the largest, the smallest and the last side by side; the first and the last with their times."""
+
+    exact = True
+
+    def __init__(self, aggregate: Ohlc, types: Sequence[pa.DataType]) -> None:
+        super().__init__(aggregate, types)
+        self.result = aggregate.result_type(*types)
+        self.members: tuple[Monoid, ...] = (
+            PositionMonoid(aggregate, types, last=False, skips_nulls=True),
+            Max(*aggregate.columns).bind(*types),
+            Min(*aggregate.columns).bind(*types),
+            PositionMonoid(aggregate, types, last=True, skips_nulls=True),
+        )
+        self.identity = tuple(x for member in self.members for x in member.identity)
+        self.dtypes = tuple(x for member in self.members for x in member.dtypes)
+        ends = list(accumulate(len(member.dtypes) for member in self.members))
+        self._places = tuple(map(slice, [0, *ends], ends))
+
+    def scaled_by(self) -> tuple[int | None, ...]:
+        return tuple(x for member in self.members for x in member.scaled_by())
+
+    def break_ties_by_value(self) -> None:
+        for member in self.members:
+            member.break_ties_by_value()
+
+    def _of_each(self, parts: Parts) -> list[tuple[Monoid, Parts]]:
+        return [(member, parts[place]) for member, place in zip(self.members, self._places, strict=True)]
+
+    def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
+        return tuple(x for member in self.members for x in member.lift(columns, times))
+
+    def combine(self, a: Parts, b: Parts) -> Parts:
+        pairs = zip(self._of_each(a), self._of_each(b), strict=True)
+        return tuple(x for (member, left), (_, right) in pairs for x in member.combine(left, right))
+
+    def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
+        return tuple(x for member, some in self._of_each(parts) for x in member.fold(some, starts))
+
+    def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
+        return tuple(x for member in self.members for x in member.lift_fold(columns, times, starts))
+
+    def lower(self, parts: Parts) -> Column:
+        values = [member.lower(some).to_pylist() for member, some in self._of_each(parts)]
+        some = parts[2]  # whether there is a first value that is not null
+        out = np.empty(len(some), object)
+        for i, (four, ok) in enumerate(zip(zip(*values, strict=True), some.tolist(), strict=True)):
+            out[i] = dict(zip(_CANDLE, four, strict=True)) if ok else None
+        return Column(out, self.result, None if some.all() else some)
 
 
 def _three(parts: Parts, i: int) -> Parts:

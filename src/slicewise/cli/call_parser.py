@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
-from slicewise import amounts, windows
-from slicewise.aggregates import AGGREGATES
+from slicewise import aggregates, amounts, windows
+from slicewise.aggregates import AGGREGATES, ALIASES
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import Amount
 from slicewise.errors import SlicewiseError, did_you_mean
@@ -27,8 +27,9 @@ _LONGEST = 2000
 _WINDOW_EXAMPLE = "tumbling('1 minute')"
 _AGGREGATE_EXAMPLE = "sum(v)"
 
-#: What an argument may be: a column (a bare name or a string), a literal, or a length (a literal, ``rows``, ``units``).
-_COLUMN, _LITERAL, _LENGTH = "column", "literal", "length"
+#: What an argument may be: a column (a bare name or a string), a literal, True or False, or a length (a literal,
+#: ``rows``, ``units``).
+_COLUMN, _LITERAL, _FLAG, _LENGTH = "column", "literal", "flag", "length"
 
 #: Names of other systems, and ours for the same thing.
 _SYNONYMS = {
@@ -38,12 +39,9 @@ _SYNONYMS = {
     "collect": "collect_list",
     "hop": "sliding",
     "hopping": "sliding",
-    "mean": "avg",
     "quantile": "percentile",
     "range": "range_",
     "session_window": "session",
-    "std": "stddev",
-    "string_agg": "concat",
     "tumble": "tumbling",
     "var": "variance",
     "window": "tumbling",
@@ -107,12 +105,19 @@ _WINDOWS: Mapping[str, _Form[Window]] = {name: form for name, form in _ALL_WINDO
 _PYTHON_ONLY = {"aggregate", *_ALL_WINDOWS} - _WINDOWS.keys()
 
 
-def _aggregate_form(cls: type[Aggregate]) -> _Form[Aggregate]:
-    columns = ("column", "columns", "value", "by")
-    return _form(cls, **{name: _COLUMN if name in columns else _LITERAL for name in inspect.signature(cls).parameters})
+#: How the parameters of aggregates are called that are columns.
+_COLUMNS = ("column", "columns", "value", "by", "weight", "y", "x", "col1", "col2")
 
 
-_AGGREGATES = {name: _aggregate_form(cls) for name, cls in AGGREGATES.items()}
+def _aggregate_form(make: Callable[..., Aggregate]) -> _Form[Aggregate]:
+    takes = {
+        name: _COLUMN if name in _COLUMNS else _FLAG if isinstance(parameter.default, bool) else _LITERAL
+        for name, parameter in inspect.signature(make).parameters.items()
+    }
+    return _form(make, **takes)
+
+
+_AGGREGATES = {name: _aggregate_form(getattr(aggregates, name)) for name in (*AGGREGATES, *ALIASES)}
 
 
 def read_window(text: str) -> Window:
@@ -257,6 +262,8 @@ class _CallParser(Generic[T]):
             return self._column(node, function, parameter)
         if takes == _LENGTH and isinstance(node, ast.Call):
             return self._call(node, _AMOUNTS, "length")
+        if takes == _FLAG:
+            return self._flag(node, function, parameter)
         if isinstance(node, (ast.Lambda, ast.Call)):
             self._refuse(node, f"`{parameter}` of `{function}` must be a literal here; use Python for functions")
         return self._literal(node, function, parameter)
@@ -271,6 +278,11 @@ class _CallParser(Generic[T]):
             f"`{parameter}` of `{function}` must be a column, a name or a quoted string; got {self._segment(node)!r}; "
             "compute it in `source.select` first",
         )
+
+    def _flag(self, node: ast.expr, function: str, parameter: str) -> bool:
+        if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+            return node.value
+        self._refuse(node, f"`{parameter}` of `{function}` must be True or False; got {self._segment(node)!r}")
 
     def _literal(self, node: ast.expr, function: str, parameter: str) -> Any:
         if isinstance(node, ast.List):
@@ -314,12 +326,14 @@ def _example(name: str) -> str:
     examples = {
         "between": "between('2024-01-01', '2024-02-01')",
         "concat": "concat(page, ' > ')",
+        "ewma": "ewma(v, half_life='10 minutes')",
         "cumulative": "cumulative('1 day', every='1 hour')",
         "frames": "frames('price < 10', min_rows=3)",
         "landmark": "landmark(every='1 hour')",
         "max_by": "max_by(page, price)",
         "min_by": "min_by(page, price)",
         "percentile": "percentile(v, 0.9)",
+        "weighted_avg": "weighted_avg(price, volume)",
         "punctuated": "punctuated('price < 10')",
         "rows": "rows(100)",
         "session": "session('30 seconds')",
@@ -327,4 +341,5 @@ def _example(name: str) -> str:
         "tumbling": "tumbling('1 minute')",
         "units": "units(10, km)",
     }
-    return examples.get(name, f"{name}(v)")
+    columns = [p for p, takes in _AGGREGATES[name].takes.items() if takes == _COLUMN] if name in _AGGREGATES else []
+    return examples.get(name, f"{name}({', '.join(columns) if len(columns) > 1 else 'v'})")

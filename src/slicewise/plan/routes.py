@@ -8,11 +8,29 @@ import pyarrow as pa
 
 from slicewise import amounts
 from slicewise.aggregates import Aggregate
-from slicewise.aggregates.arithmetic import Avg, Count, Sum
+from slicewise.aggregates.arithmetic import Avg, Count, Sum, TryAvg, TrySum
+from slicewise.aggregates.bits import BitAnd, BitOr, BitXor, BoolAnd, BoolOr, CountIf
+from slicewise.aggregates.comoments import Corr, CovarPop, CovarSamp
+from slicewise.aggregates.fading import Ewma
+from slicewise.aggregates.higher_moments import Kurtosis, Skewness
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
-from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
-from slicewise.aggregates.visual import M4
+from slicewise.aggregates.picks import AnyValue, First, Last, MaxBy, MinBy
+from slicewise.aggregates.regression import (
+    RegrAvgX,
+    RegrAvgY,
+    RegrCount,
+    RegrIntercept,
+    RegrR2,
+    RegrSlope,
+    RegrSXX,
+    RegrSXY,
+    RegrSYY,
+)
+from slicewise.aggregates.rises import LongestRise
+from slicewise.aggregates.series import Increase, Rate, TimeWeightedAvg
+from slicewise.aggregates.visual import M4, Ohlc
+from slicewise.aggregates.weighted import WeightedAvg
 from slicewise.columns import physical_dtype
 from slicewise.errors import QueryError
 from slicewise.plan.axes import scale_of
@@ -37,8 +55,18 @@ SLICES, ROWS = "slices", "rows"
 #: The aggregates whose partials Spark's own functions compute. By class: a user's own may be called the same.
 IN_THE_JVM: frozenset[type[Aggregate]] = frozenset(
     (Count, Sum, Avg, Product, GeometricMean, StdDev, StdDevPop, Variance, VarPop, Min, Max)
-    + (Range, MinCount, MaxCount, First, Last, MinBy, MaxBy, M4)
+    + (Range, MinCount, MaxCount, First, Last, AnyValue, MinBy, MaxBy, M4, Ohlc)
+    + (CountIf, TrySum, TryAvg, WeightedAvg, BoolAnd, BoolOr, BitAnd, BitOr, BitXor)
+    + (Skewness, Kurtosis, Corr, CovarPop, CovarSamp, RegrAvgX, RegrAvgY, RegrCount)
+    + (RegrIntercept, RegrR2, RegrSlope, RegrSXX, RegrSXY, RegrSYY)
 )
+
+#: Why Spark's functions do not compute the partials of some others.
+_NEIGHBOURS = "goes from each row to the next, and only Python has them in order"
+_WHY_ROWS: dict[type[Aggregate], str] = {
+    **dict.fromkeys((TimeWeightedAvg, Increase, Rate, LongestRise), _NEIGHBOURS),
+    Ewma: "weighs rows by powers of 2, whose last bits differ between the JVM and Python",
+}
 
 #: Slices of fewer rows than this are hardly fewer than the rows themselves.
 FEW_ROWS = 8
@@ -54,7 +82,7 @@ def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> De
         return Decision(ROWS, sliced.reason)
     for aggregate in query.aggregates.values():
         if type(aggregate) not in IN_THE_JVM:
-            return Decision(ROWS, f"{aggregate!r} is computed in Python")
+            return Decision(ROWS, f"{aggregate!r} {_WHY_ROWS.get(type(aggregate), 'is computed in Python')}")
         if isinstance(aggregate, (MinBy, MaxBy)) and aggregate.k is not None:
             return Decision(ROWS, f"{aggregate!r} keeps several rows, and is computed in Python")
         if types is not None and type(aggregate) is MaxBy and not can_turn_around(types[aggregate.columns[1]]):

@@ -17,14 +17,37 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F
 
 from slicewise.aggregates import exact
-from slicewise.aggregates.arithmetic import Avg, Count, Sum
+from slicewise.aggregates.arithmetic import Avg, Count, Sum, TryAvg, TrySum
 from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
+from slicewise.aggregates.bits import BitAnd, BitOr, BitXor, BoolAnd, BoolOr, CountIf
+from slicewise.aggregates.comoments import Corr, CovarPop, CovarSamp
+from slicewise.aggregates.higher_moments import Kurtosis, Skewness
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.order import DecimalRange, Max, MaxCount, Min, MinCount, Range
-from slicewise.aggregates.picks import First, Last, MaxBy, MinBy
+from slicewise.aggregates.picks import AnyValue, First, Last, MaxBy, MinBy
+from slicewise.aggregates.regression import (
+    RegrAvgX,
+    RegrAvgY,
+    RegrCount,
+    RegrIntercept,
+    RegrR2,
+    RegrSlope,
+    RegrSXX,
+    RegrSXY,
+    RegrSYY,
+)
 from slicewise.aggregates.sharing import SharedMonoid, shared_parts
-from slicewise.aggregates.visual import M4
+from slicewise.aggregates.visual import M4, Ohlc, OhlcMonoid
+from slicewise.aggregates.weighted import WeightedAvg
 from slicewise.columns import Column
+from slicewise.spark.moment_partials import (
+    comoments,
+    higher_moments,
+    moments,
+    pair_counts,
+    pair_means,
+    weighted_totals,
+)
 from slicewise.spark.row_order import comparable, tie_breakers
 from slicewise.spark.slice_columns import Columns, Label, Reader, SliceColumns, count_of, values_of
 from slicewise.spark.source import TIME, Source
@@ -73,6 +96,12 @@ _WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source, Expression], Expressi
     StdDevPop: _by_spark(F.stddev_pop),
     Variance: _by_spark(F.variance),
     VarPop: _by_spark(F.var_pop),
+    CountIf: _by_spark(F.count_if),
+    BoolAnd: _by_spark(F.bool_and),
+    BoolOr: _by_spark(F.bool_or),
+    BitAnd: _by_spark(F.bit_and),
+    BitOr: _by_spark(F.bit_or),
+    BitXor: _by_spark(F.bit_xor),
 }
 
 
@@ -111,15 +140,22 @@ def _zeros(name: str, value: Expression, slice_columns: SliceColumns) -> str:
     return slice_columns.column(("zeros", name), F.count_if(value == 0))
 
 
-def _moments(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
+def _truths(met: Callable[[Expression], Expression], monoid: Monoid, source: Source, columns: SliceColumns) -> Reader:
+    """How many values there are, and how many of them decide."""
     name = monoid.aggregate.columns[0]
-    value = source.internal(name).cast("double")
-    names = [
-        count_of(name, source, slice_columns),
-        slice_columns.column(("mean", name), F.avg(value)),
-        slice_columns.column(("spread", name), F.var_pop(value)),
-    ]
-    return partial(_read_moments, names)
+    decisive = columns.column((monoid.aggregate.name, name), F.count_if(met(source.internal(name))))
+    return partial(_read_numbers, [count_of(name, source, columns), decisive])
+
+
+def _met(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
+    name = monoid.aggregate.columns[0]
+    return partial(_read_numbers, [slice_columns.column(("count_if", name), F.count_if(source.internal(name)))])
+
+
+def _bits(function: _Function, monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
+    name = monoid.aggregate.columns[0]
+    bits = slice_columns.column((function.__name__, name), function(source.internal(name)))
+    return partial(_read_filled, [bits, count_of(name, source, slice_columns)], monoid.identity)
 
 
 def _extreme(function: _Function, monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
@@ -154,10 +190,12 @@ def _extreme_count(function: _Function, monoid: Monoid, source: Source, slice_co
 
 
 def _position(monoid: Monoid, source: Source, slice_columns: SliceColumns, *, last: bool) -> Reader:
-    name = monoid.aggregate.columns[0]
-    picked = _outermost(_in_order(source, name), monoid.types[0], last=last)
-    time, value = _fields(slice_columns, ("last" if last else "first", name), picked, ["t", "v"])
-    return partial(_read_position, time, value, monoid.types[0], None)
+    name, ignored = monoid.aggregate.columns[0], getattr(monoid.aggregate, "ignorenulls", False)
+    row = _in_order(source, name)
+    row = F.when(source.internal(name).isNotNull(), row) if ignored else row
+    label = ("last" if last else "first", name, *(["not null"] if ignored else []))
+    time, value = _fields(slice_columns, label, _outermost(row, monoid.types[0], last=last), ["t", "v"])
+    return partial(_read_position, time, value, monoid.types[0], monoid.identity[0])
 
 
 def _by(monoid: Monoid, source: Source, slice_columns: SliceColumns, *, largest: bool) -> Reader:
@@ -174,6 +212,26 @@ def _by(monoid: Monoid, source: Source, slice_columns: SliceColumns, *, largest:
         slice_columns, ("max by" if largest else "min by", name, by), picked, ["by", "t", "v"]
     )
     return partial(_read_peak, extreme, time, value_at, monoid.types[1], monoid.types[0])
+
+
+def _candle(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
+    name, type_ = monoid.aggregate.columns[0], monoid.types[0]
+    row = F.when(source.internal(name).isNotNull(), _in_order(source, name))
+    first, last = (
+        _fields(slice_columns, (which, name), function(row), ["t", "v"])
+        for which, function in (("m4 first", F.min), ("m4 last", F.max))
+    )
+    assert isinstance(monoid, OhlcMonoid)
+    high, low = (
+        _extreme(function, member, source, slice_columns)
+        for function, member in zip((F.max, F.min), monoid.members[1:3], strict=True)
+    )
+    return lambda columns: (
+        *_read_position(first[0], first[1], type_, exact.INT64_MAX, columns),
+        *high(columns),
+        *low(columns),
+        *_read_position(last[0], last[1], type_, exact.INT64_MIN, columns),
+    )
 
 
 def _m4(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
@@ -246,10 +304,33 @@ PARTIALS: dict[type[Aggregate], Callable[[Monoid, Source, SliceColumns], Reader]
     Avg: totals,
     Product: _products,
     GeometricMean: _logarithms,
-    StdDev: _moments,
-    StdDevPop: _moments,
-    Variance: _moments,
-    VarPop: _moments,
+    StdDev: moments,
+    StdDevPop: moments,
+    Variance: moments,
+    VarPop: moments,
+    Skewness: higher_moments,
+    Kurtosis: higher_moments,
+    Corr: comoments,
+    CovarPop: comoments,
+    CovarSamp: comoments,
+    RegrIntercept: comoments,
+    RegrR2: comoments,
+    RegrSlope: comoments,
+    RegrSXX: comoments,
+    RegrSXY: comoments,
+    RegrSYY: comoments,
+    RegrCount: pair_counts,
+    RegrAvgX: pair_means,
+    RegrAvgY: pair_means,
+    WeightedAvg: weighted_totals,
+    TrySum: totals,
+    TryAvg: totals,
+    CountIf: _met,
+    BoolAnd: partial(_truths, lambda truth: ~truth),
+    BoolOr: partial(_truths, lambda truth: truth),
+    BitAnd: partial(_bits, F.bit_and),
+    BitOr: partial(_bits, F.bit_or),
+    BitXor: partial(_bits, F.bit_xor),
     Min: partial(_extreme, F.min),
     Max: partial(_extreme, F.max),
     Range: _range,
@@ -257,9 +338,11 @@ PARTIALS: dict[type[Aggregate], Callable[[Monoid, Source, SliceColumns], Reader]
     MaxCount: partial(_extreme_count, F.max),
     First: partial(_position, last=False),
     Last: partial(_position, last=True),
+    AnyValue: partial(_position, last=False),
     MinBy: partial(_by, largest=False),
     MaxBy: partial(_by, largest=True),
     M4: _m4,
+    Ohlc: _candle,
 }
 
 
@@ -274,15 +357,17 @@ def _read_numbers(names: Sequence[str], columns: Columns) -> Parts:
     return tuple(values_of(columns, n).values for n in names)
 
 
+def _read_filled(names: Sequence[str], identity: Sequence[Any], columns: Columns) -> Parts:
+    parts = [values_of(columns, n) for n in names]
+    return tuple(
+        c.values if c.valid is None else np.where(c.valid, c.values, x) for c, x in zip(parts, identity, strict=True)
+    )
+
+
 def _read_products(names: Sequence[str], columns: Columns) -> Parts:
     products, zeros, n = (values_of(columns, name) for name in names)
     mantissa, exponent = np.frexp(np.where(products.mask, products.values, 1.0))
     return mantissa, exponent.astype(np.int64), zeros.values, n.values
-
-
-def _read_moments(names: Sequence[str], columns: Columns) -> Parts:
-    n, mean, spread = (values_of(columns, name).values for name in names)
-    return n, mean, spread * n
 
 
 def _read_objects(name: str, type_: pa.DataType, columns: Columns) -> Parts:

@@ -19,11 +19,11 @@ from slicewise.aggregates import exact
 from slicewise.aggregates.arithmetic import overflow_text
 from slicewise.aggregates.base import Aggregate, Monoid, Parts
 from slicewise.errors import OverflowInWindowError
-from slicewise.spark.slice_columns import Columns, Reader, SliceColumns, count_of, values_of
+from slicewise.spark.slice_columns import Columns, Label, Reader, SliceColumns, count_of, values_of
 from slicewise.spark.source import Source
 from slicewise.spark.types import spark_type
 
-__all__ = ["totals", "whole_avg", "whole_sum"]
+__all__ = ["totals", "totals_of", "whole_avg", "whole_sum"]
 
 #: Decimals of so many digits have ten to spare in their sum; longer ones are cut before so many of their last digits.
 SPARE_DIGITS, LOW_DIGITS = 28, 20
@@ -34,22 +34,28 @@ SPARE_DIGITS, LOW_DIGITS = 28, 20
 
 def totals(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
     """Add the total and the count of a column to the slice columns; the reader makes the parts of the aggregate."""
-    name, type_ = monoid.aggregate.columns[0], monoid.types[0]
-    value, n = source.internal(name), count_of(name, source, slice_columns)
+    name = monoid.aggregate.columns[0]
+    n = count_of(name, source, slice_columns)
+    return totals_of((name,), source.internal(name), n, monoid.types[0], slice_columns)
+
+
+def totals_of(label: Label, value: Expression, n: str, type_: pa.DataType, slice_columns: SliceColumns) -> Reader:
+    """Add the total of some values, which ``label`` tells from others, beside their count, which is there as ``n``."""
+    name = label[0]
     if pa.types.is_floating(type_):
-        return partial(_read_floats, slice_columns.column(("sum", name), F.sum(value)), n)
+        return partial(_read_floats, slice_columns.column(("sum", *label), F.sum(value)), n)
     if pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS:
         cut = F.lit(Decimal(f"{Decimal(1).scaleb(LOW_DIGITS - type_.scale):f}"))
         upper = F.call_function("div", value, cut).cast(f"decimal({38 - LOW_DIGITS}, 0)")
-        high = slice_columns.column(("high", name), F.try_sum(upper))
-        low = slice_columns.column(("low", name), F.try_sum(value % cut))
+        high = slice_columns.column(("high", *label), F.try_sum(upper))
+        low = slice_columns.column(("low", *label), F.try_sum(value % cut))
         return partial(_read_digits, name, high, low, n)
     if pa.types.is_int64(type_) or pa.types.is_duration(type_):
         upper, lower = _halves(_microseconds(value) if pa.types.is_duration(type_) else value)
-        high = slice_columns.column(("high", name), F.try_sum(upper))
-        low = slice_columns.column(("low", name), F.try_sum(lower))
+        high = slice_columns.column(("high", *label), F.try_sum(upper))
+        low = slice_columns.column(("low", *label), F.try_sum(lower))
         return partial(_read_halves, name, high, low, n)
-    return partial(_read_total, name, slice_columns.column(("sum", name), F.try_sum(value)), n)
+    return partial(_read_total, name, slice_columns.column(("sum", *label), F.try_sum(value)), n)
 
 
 def _halves(value: Expression) -> tuple[Expression, Expression]:

@@ -80,12 +80,14 @@ class ContextQuery:
 
     is_judged = False
 
-    def __init__(self, query: Any, by_value: Collection[Any], failures: list[FailedWindowError]) -> None:
+    def __init__(
+        self, query: Any, by_value: Collection[Any], failures: list[FailedWindowError], second: int = 1
+    ) -> None:
         definition = definition_of(query.window)
         assert definition is not None
         self.query = query
         self._by_value = by_value
-        self._failures = failures
+        self._failures, self._second = failures, second
         self._define = definition
         self._measures = [m.column for m in query.window.measures if m.column is not None]
         self._rows: dict[Key, list[Row]] = {}
@@ -150,7 +152,7 @@ class ContextQuery:
             change = "insert" if before is None else "update"
             now[identity] = Reported(revision + 1, held, decided)
             window = f"key {key}, window {identity[:2]}"
-            values = results_of(self.query, held, self._by_value, window, self._failures)
+            values = results_of(self.query, held, self._by_value, window, self._failures, second=self._second)
             yield self._result(key, identity, change, revision + 1, values)
         self._reported[key] = now
 

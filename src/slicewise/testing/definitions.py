@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import decimal
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from slicewise.errors import DataError, did_you_mean
+from slicewise.testing.moment_definitions import OF_ONE, OF_PAIRS
+from slicewise.testing.series_definitions import SERIES
 
 __all__ = ["DEFINITIONS", "is_defined", "lifted", "order_of", "value_of"]
 
 Values = list[Any]
 
 
-def value_of(aggregate: Any, rows: Sequence[Mapping[str, Any]], times: Sequence[int]) -> Any:
+def value_of(
+    aggregate: Any,
+    rows: Sequence[Mapping[str, Any]],
+    times: Sequence[int],
+    end: int | None = None,
+    *,
+    second: int = 1,
+) -> Any:
     """The result of ``aggregate`` over ``rows``, from its definition.
 
     A built-in aggregate goes by its definition in this module. One of the user's has no definition but its functions:
@@ -37,6 +47,10 @@ def value_of(aggregate: Any, rows: Sequence[Mapping[str, Any]], times: Sequence[
         The rows of one window in event-time order, each a mapping from column names to Python values.
     times
         Their event times.
+    end
+        The end of the window, where that is known without rows.
+    second
+        How many units of event time a second has; 1 for integer time.
 
     Returns
     -------
@@ -56,15 +70,20 @@ def value_of(aggregate: Any, rows: Sequence[Mapping[str, Any]], times: Sequence[
     2
     """
     columns = [[_value(row, name) for row in rows] for name in aggregate.columns]
-    if is_defined(aggregate):
-        return DEFINITIONS[type(aggregate).name](aggregate, columns, list(times))
-    return _left_fold(aggregate, columns, len(rows))
+    if not is_defined(aggregate):
+        return _left_fold(aggregate, columns, len(rows))
+    name = type(aggregate).name
+    if name in SERIES:
+        timed = [(t, v) for t, v in zip(times, columns[0], strict=True) if v is not None]
+        return SERIES[name](aggregate, timed, end, second, order_of)
+    return DEFINITIONS[name](aggregate, columns, list(times))
 
 
 def is_defined(aggregate: Any) -> bool:
     """Whether there is a definition of an aggregate here; of the user's own there is none but their functions."""
     # By its class: a user's subclass or `sw.aggregate(...)` may well be called "sum", and mean something else by it.
-    return type(aggregate).__module__.startswith("slicewise.aggregates.") and type(aggregate).name in DEFINITIONS
+    ours = type(aggregate).__module__.startswith("slicewise.aggregates.")
+    return ours and (type(aggregate).name in DEFINITIONS or type(aggregate).name in SERIES)
 
 
 def lifted(aggregate: Any, row: Mapping[str, Any]) -> Any:
@@ -122,6 +141,12 @@ def _sum(values: Values) -> Any:
     if any(isinstance(v, float) for v in values):
         return _float_sum([float(v) for v in values])
     return sum(values[1:], values[0])
+
+
+def _try_sum(values: Values) -> Any:
+    """The sum, or null where it leaves 64 bits; how many digits a decimal has is not known here."""
+    total = _sum(values)
+    return None if isinstance(total, int) and not -(2**63) <= total < 2**63 else total
 
 
 def _float_sum(values: list[float]) -> float:
@@ -298,6 +323,26 @@ def _concat(aggregate: Any, columns: list[Values], _times: list[int]) -> str | N
     return separator.join(values) if values else None
 
 
+def _first(aggregate: Any, columns: list[Values], _times: list[int]) -> Any:
+    """The row's value, as Spark's also when it is null, unless those are ignored."""
+    values = _present(columns[0]) if aggregate.ignorenulls else columns[0]
+    return values[0] if values else None
+
+
+def _pairs(columns: list[Values]) -> list[tuple[Any, Any]]:
+    return [(a, b) for a, b in zip(*columns, strict=True) if a is not None and b is not None]
+
+
+def _of_pairs(definition: Callable[..., Any], _aggregate: Any, columns: list[Values], _times: list[int]) -> Any:
+    """What looks at two columns, in the rows where neither is null."""
+    pairs = _pairs(columns)
+    return definition([float(a) for a, _ in pairs], [float(b) for _, b in pairs]) if pairs else None
+
+
+def _unless_none(definition: Callable[[list[float]], Any], values: Values) -> Any:
+    return definition([float(v) for v in values]) if values else None
+
+
 def _of_values(definition: Callable[[Values], Any]) -> Callable[[Any, list[Values], list[int]], Any]:
     """Most aggregates look at the values of one column that are not null, and at nothing else."""
     return lambda _aggregate, columns, _times: definition(_present(columns[0]))
@@ -320,9 +365,22 @@ DEFINITIONS: dict[str, Callable[[Any, list[Values], list[int]], Any]] = {
     "min_count": _of_values(lambda values: _count_equal(values, _min(values))),
     "max_by": lambda aggregate, columns, _times: _by(aggregate, columns, largest=True),
     "min_by": lambda aggregate, columns, _times: _by(aggregate, columns, largest=False),
-    # The row's value also when it is null, as Spark's.
-    "first": lambda _aggregate, columns, _times: columns[0][0],
-    "last": lambda _aggregate, columns, _times: columns[0][-1],
+    "first": _first,
+    "last": lambda aggregate, columns, times: _first(aggregate, [columns[0][::-1]], times),
+    "any_value": _first,
+    "count_if": _of_values(lambda values: values.count(True)),
+    "bool_and": _of_values(lambda values: all(values) if values else None),
+    "bool_or": _of_values(lambda values: any(values) if values else None),
+    "bit_and": _of_values(lambda values: reduce(operator.and_, values) if values else None),
+    "bit_or": _of_values(lambda values: reduce(operator.or_, values) if values else None),
+    "bit_xor": _of_values(lambda values: reduce(operator.xor, values) if values else None),
+    "try_sum": _of_values(_try_sum),
+    "try_avg": _of_values(_avg),
+    **{name: _of_values(partial(_unless_none, moment)) for name, moment in OF_ONE.items()},
+    **{name: partial(_of_pairs, moment) for name, moment in OF_PAIRS.items()},
+    "regr_count": _count,
+    "regr_avgy": lambda _aggregate, columns, _times: _avg([y for y, x in _pairs(columns)]),
+    "regr_avgx": lambda _aggregate, columns, _times: _avg([x for y, x in _pairs(columns)]),
     "collect_list": _of_values(list),
     "collect_set": _of_values(_distinct),
     "concat": _concat,

@@ -32,6 +32,7 @@ from slicewise.testing.oracle_rows import (
     as_key,
     column_of,
     results_of,
+    second_of,
     whole,
 )
 from slicewise.testing.refusals import after_gaps, is_ahead, refused
@@ -154,6 +155,7 @@ class Oracle:
             self._by_value = frozenset(a for a in computed if picks_by_value(a, workload))
         self._lateness = workload.lateness
         self._ahead, self._clock, self._unit = ahead, clock, workload.time_measure.unit
+        self._second = second_of(workload)
         self._watermark: float = -math.inf
         self._closed = False
         self._rows: dict[Key, list[Row]] = {}
@@ -165,7 +167,7 @@ class Oracle:
         self._held: list[Result] = []
         self._refused: list[RefusedRowError] = []
         self._contexts = {
-            i: ContextQuery(q, self._by_value, self._failures)
+            i: ContextQuery(q, self._by_value, self._failures, self._second)
             for i, q in enumerate(self._queries)
             if is_context_aware(q.window)
         }
@@ -438,7 +440,8 @@ class Oracle:
         answers.revisions[window] = revision
         change = "insert" if previous is None else "update"
         label = f"key {key}, window {window}"
-        values = results_of(query, rows, self._by_value, label, self._failures)
+        end = None if query.window.kind == "session" else window[1]
+        values = results_of(query, rows, self._by_value, label, self._failures, end, self._second)
         return Result(key, query.name, *window, change, revision, values)
 
     def _rows_in(self, query: Any, key: Key, window: Window) -> list[Row]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from slicewise.amounts import UNITS
 from slicewise.errors import AggregateError, DataError, did_you_mean
 from slicewise.testing.definitions import is_defined, order_of, value_of
 
@@ -21,6 +22,7 @@ __all__ = [
     "as_key",
     "column_of",
     "results_of",
+    "second_of",
     "whole",
 ]
 
@@ -56,17 +58,24 @@ class FailedWindowError(AggregateError):
 
 
 def results_of(
-    query: Any, rows: Sequence[Row], by_value: Collection[Any], window: str, failures: list[FailedWindowError]
+    query: Any,
+    rows: Sequence[Row],
+    by_value: Collection[Any],
+    window: str,
+    failures: list[FailedWindowError],
+    end: int | None = None,
+    second: int = 1,
 ) -> dict[str, Any]:
     """The values of a query's aggregates over the rows of a window; to those ``by_value``, ties come by value.
 
+    ``end`` is the window's end where that is known without rows, ``second`` how long a second is in event time.
     Where a user's function raises, the value is None, and an error that names the window is added to ``failures``.
     """
     values: dict[str, Any] = {}
     for name, aggregate in query.aggregates.items():
         ordered = in_value_order(aggregate, rows) if aggregate in by_value else rows
         try:
-            values |= aggregated([(name, aggregate)], ordered)
+            values |= aggregated([(name, aggregate)], ordered, end, second)
         except DataError:
             raise
         except Exception as error:
@@ -83,10 +92,17 @@ def in_value_order(aggregate: Any, rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row.time, order_of(row.values.get(value))))
 
 
-def aggregated(aggregates: Iterable[tuple[str, Any]], rows: Sequence[Row]) -> dict[str, Any]:
+def aggregated(
+    aggregates: Iterable[tuple[str, Any]], rows: Sequence[Row], end: int | None = None, second: int = 1
+) -> dict[str, Any]:
     """The values of named aggregates over some rows, each by its definition."""
     plain, times = [row.values for row in rows], [row.time for row in rows]
-    return {name: value_of(aggregate, plain, times) for name, aggregate in aggregates}
+    return {name: value_of(aggregate, plain, times, end, second=second) for name, aggregate in aggregates}
+
+
+def second_of(workload: Any) -> int:
+    """How long a second is in event time; 1 where the time column holds integers of which nobody said what they are."""
+    return UNITS[workload.time_measure.unit] if workload.unit is not None or workload.needs_unit else 1
 
 
 def column_of(row: Mapping[str, Any], name: str, who: str) -> Any:

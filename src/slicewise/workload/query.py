@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from slicewise.aggregates.base import Aggregate
+from slicewise.amounts import Measure
 from slicewise.errors import QueryError
 from slicewise.windows import Window
 
@@ -49,9 +50,18 @@ class Query:
         """The query with its event times in the unit of the time column; see :meth:`Window.in_unit`."""
         try:
             window = self.window.in_unit(unit)
+            aggregates = {name: aggregate.in_unit(unit) for name, aggregate in self.aggregates.items()}
         except QueryError as error:
             raise QueryError(f"query {self.name!r}: {error}", parameter=error.parameter, query=self.name) from None
-        return self if window is self.window else dataclasses.replace(self, window=window)
+        if window is self.window and all(a is self.aggregates[name] for name, a in aggregates.items()):
+            return self  # a workload of many queries is made anew with each that is added
+        return dataclasses.replace(self, window=window, aggregates=MappingProxyType(aggregates))
+
+    @property
+    def time_measures(self) -> dict[str | None, Measure | None]:
+        """What lengths of event time are counted in: those of the window under None, an aggregate's by their names."""
+        lengths = (length for aggregate in self.aggregates.values() for length in aggregate.lengths.items())
+        return {None: self.window.time_measure} | {name: amount.measure for name, amount in lengths}
 
     def __repr__(self) -> str:
         computed = ", ".join(f"{n}={a!r}" for n, a in self.aggregates.items())

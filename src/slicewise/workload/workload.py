@@ -120,7 +120,8 @@ class Workload:
             object.__setattr__(self, name, value)
         check_keys(self.keys, self.time)
         measures = {Origin(parameter=n): amount.measure if amount.size else None for n, amount in delays.items()}
-        check_one_notion_of_time(measures | {Origin(query=q.name): q.window.time_measure for q in self.queries})
+        of_queries = {Origin(name, q.name): m for q in self.queries for name, m in q.time_measures.items()}
+        check_one_notion_of_time(measures | of_queries)
 
     @property
     def time_measure(self) -> Measure:
@@ -140,7 +141,7 @@ class Workload:
 
     @functools.cached_property
     def _time_measures(self) -> frozenset[Measure]:
-        measures = (self._delay_measure, *(q.window.time_measure for q in self.queries))
+        measures = (self._delay_measure, *(m for q in self.queries for m in q.time_measures.values()))
         return frozenset(m for m in measures if m is not None)
 
     def time_length(self, value: Length, *, name: str) -> int:

@@ -148,6 +148,7 @@ class Answers:
         revision: np.ndarray | None = None,
         *,
         by_position: bool = False,
+        to_end: bool = False,
     ) -> list[Block]:
         """The results of windows, a block for each group of queries that asks for any of them.
 
@@ -159,6 +160,8 @@ class Answers:
             How each window is reported; all are new if nothing is said.
         by_position
             The bounds are positions or units; the event times of first and last rows are reported beside them.
+        to_end
+            The windows end at an event time that is known without rows, so that time passes after the last row.
         """
         if not len(windows):
             return []
@@ -172,7 +175,7 @@ class Answers:
             w = windows if asked is None else windows.take(asked)
             how = (change, revision) if asked is None else (change[asked], revision[asked])
             label = partial(fan_out.first_query, w.family)
-            lowering = Asked(self.plan, self.keys, label, w.key, w.start, w.end, by_position)
+            lowering = Asked(self.plan, self.keys, label, w.key, w.start, w.end, by_position, to_end)
             values = self._values(group, lowering, partials, w)
             times = partials.times(w.low, w.high) if by_position else None
             keys = self.keys.decode(w.key) if window is None else ()

@@ -32,6 +32,8 @@ class Asked:
         The position in the workload of a query that has asked for the window at a place; called only for an error.
     by_position
         The bounds are positions or units, and not event times.
+    to_end
+        The windows end at an event time that is known without rows.
     """
 
     plan: Plan
@@ -41,9 +43,12 @@ class Asked:
     start: np.ndarray
     end: np.ndarray
     by_position: bool = False
+    to_end: bool = False
 
     def lower(self, bound: Monoid, parts: Parts) -> Column:
         """The results of one of the plan's aggregates over these windows, from their partials."""
+        if self.to_end:
+            parts = bound.until(parts, self.end)
         if isinstance(bound, GuardedMonoid):
             return self._lower_user_code(bound, parts)
         try:

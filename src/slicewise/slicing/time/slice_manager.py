@@ -217,7 +217,7 @@ class SliceManager:
                 change[at] = UPDATE
                 reported, revision[at] = reported.revised(_entries(changed.take(at)))
         partials = StoredPartials(self.plan, slices.parts)
-        return reported, answers.blocks(windows, self._queries, partials, change, revision)
+        return reported, answers.blocks(windows, self._queries, partials, change, revision, to_end=True)
 
     def _report_sessions(
         self,
