@@ -254,7 +254,7 @@ class CoMomentsMonoid(Monoid):
             # An infinity or a NaN, or a sum that is too large where the mean is not.
             with np.errstate(invalid="ignore"):
                 still = (y - y, x - x, (y - y) * (x - x))
-            inside = (own + other for own, other in zip(still, (yy, xx, yx), strict=True))
+            inside = (nothing + power for nothing, power in zip(still, (yy, xx, yx), strict=True))
             return fold_pairwise(self.combine, (np.ones(len(y), np.int64) * n, y, x, *inside), starts)
         lengths = segment_lengths(starts, len(y))
         with np.errstate(over="ignore", invalid="ignore"):
