@@ -37,6 +37,8 @@ class WindowRanges:
     repeats
         At how many ticks each is due, if at more than its own ``end``. Only windows that were never reported and that
         nothing can change any more are due at several.
+    partials
+        Where whoever found the windows has their partials already; ranges are then among those.
     """
 
     family: np.ndarray
@@ -48,6 +50,7 @@ class WindowRanges:
     decided: np.ndarray
     rows: np.ndarray | None = None
     repeats: Repeats | None = None
+    partials: Any = None
 
     @classmethod
     def none(cls) -> WindowRanges:
@@ -69,6 +72,7 @@ class WindowRanges:
             self.decided[index],
             self.rows,
             None if self.repeats is None else self.repeats.take(index),
+            self.partials,
         )
 
     def divided(self) -> tuple[WindowRanges, WindowRanges]:
@@ -88,4 +92,4 @@ class WindowRanges:
         return replace(self, **columns)
 
 
-_COLUMNS = tuple(f.name for f in fields(WindowRanges) if f.name not in ("rows", "repeats"))
+_COLUMNS = tuple(f.name for f in fields(WindowRanges) if f.name not in ("rows", "repeats", "partials"))

@@ -11,12 +11,13 @@ nothing has to be made consistent before it, and nothing has changed if the poli
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.same import is_same, magnitude
 from slicewise.swag.base import FactCard
 from slicewise.swag.monoid_tree import NOTHING, MonoidTree
+from slicewise.swag.shared_nodes import SharedNodes
 from slicewise.swag.stores.base import Store
 
 __all__ = ["AMTA"]
@@ -89,7 +90,12 @@ class AMTA(MonoidTree):
     )
 
     def __init__(
-        self, aggregate: Aggregate, *, store: Store | None = None, buffer: int = 512, ahead: int | None = None
+        self,
+        aggregate: Aggregate,
+        *,
+        store: Store | SharedNodes | None = None,
+        buffer: int = 512,
+        ahead: int | None = None,
     ) -> None:
         self._r0: Any = NOTHING
         self._r1: Any = NOTHING
@@ -179,6 +185,11 @@ class AMTA(MonoidTree):
         """The partials of the trees at the back of the ``n`` lowest levels."""
         return [self._fold(*v.tail) if len(v.tail) == 2 else v.tail[0] for v in self._levels[:n]]
 
+    @property
+    def total(self) -> Any:
+        """The partial of the window, which is not lowered; None if it is empty."""
+        return self._total() if self._levels else None
+
     def _total(self) -> Any:
         if self._result is NOTHING:
             self._result = self._fold(self._r0, self._r1)
@@ -261,6 +272,11 @@ class AMTA(MonoidTree):
         (self._r0, self._stack), self._r1 = left, right
         self._result = NOTHING
 
+    def branch(self) -> Self:
+        other = super().branch()
+        other._stack = self._stack[:]
+        return other
+
     def _emptied(self) -> None:
         self._r0 = self._r1 = self._result = NOTHING
         self._stack = []
@@ -283,6 +299,35 @@ class AMTA(MonoidTree):
             if first & 1:
                 suffix = self._fold(suffix, head[1])
         return self._fold(suffix, self._right_of(self._roots(trees)))
+
+    def latest(self, last: int) -> list[Any]:
+        """The partials of the fewest nodes that make up the ``last`` values, oldest first; nothing is combined.
+
+        Parameters
+        ----------
+        last
+            How many values, at least 1 and fewer than there are.
+
+        Returns
+        -------
+        list
+            At most two partials per level.
+
+        Notes
+        -----
+        Runtime complexity: O(log n).
+        """
+        self._check_last(last)
+        first, nodes = self._levels[0].last - last + 1, []
+        for i, level in enumerate(self._levels):
+            if first // 2 < level.tail_number and first & 1:
+                nodes.append(self._element(i, first))
+                first += 1
+            if first // 2 >= level.tail_number:
+                nodes += [level.tail[number & 1] for number in range(first, level.last + 1)]
+                return nodes + [element for below in reversed(self._levels[:i]) for element in below.tail]
+            first = first // 2 + self._levels[i + 1].shift
+        raise AssertionError("the top level has one pair")
 
     def _trees(self) -> Iterator[tuple[int, int]]:
         """Level and number of elements that make up the window, front to back, none of them touched by an eviction::

@@ -208,15 +208,17 @@ class SlidingWindow(ABC):
         for value in _python_values(values):
             self.insert(value)
 
-    def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
-        """Evict the longest prefix for which ``policy(total, oldest)`` holds.
+    def enforce(self, policy: Callable[[Any, Any], bool], *, monotone: bool = True) -> int:
+        """Evict the longest prefix for which, and for all shorter ones, ``policy(total, oldest)`` holds.
 
         Parameters
         ----------
         policy
             A function of the lowered aggregate of the window before anything leaves, ``total``, and that of a prefix,
-            ``oldest``. It must be monotone: once it fails for a prefix it fails for every longer one. If it raises,
-            nothing leaves.
+            ``oldest``. If it raises, nothing leaves.
+        monotone
+            Once the policy fails for a prefix, it fails for every longer one: trees may ask about many values at once
+            then. An algorithm that is none asks about one prefix after the other in any case.
 
         Returns
         -------

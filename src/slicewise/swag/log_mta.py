@@ -17,6 +17,7 @@ from slicewise.aggregates.base import Aggregate
 from slicewise.same import is_same
 from slicewise.swag.base import FactCard
 from slicewise.swag.monoid_tree import NOTHING, MonoidTree
+from slicewise.swag.shared_nodes import SharedNodes
 from slicewise.swag.stores.base import Store
 
 __all__ = ["LogMTA"]
@@ -94,7 +95,12 @@ class LogMTA(MonoidTree):
     )
 
     def __init__(
-        self, aggregate: Aggregate, *, store: Store | None = None, buffer: int = 512, ahead: int | None = None
+        self,
+        aggregate: Aggregate,
+        *,
+        store: Store | SharedNodes | None = None,
+        buffer: int = 512,
+        ahead: int | None = None,
     ) -> None:
         self._result: Any = NOTHING
         super().__init__(aggregate, store=store, buffer=buffer, ahead=ahead)

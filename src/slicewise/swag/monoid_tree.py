@@ -7,14 +7,16 @@ interpretation of it.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.errors import QueryError, StateError
 from slicewise.swag.base import SlidingWindow
+from slicewise.swag.shared_nodes import SharedNodes
 from slicewise.swag.stores.base import Store
 from slicewise.swag.stores.layers import Layers
 from slicewise.swag.stores.memory import MemoryStore
@@ -82,6 +84,11 @@ class Level:
     head: list[Any]
     tail: list[Any]
 
+    def copied(self) -> Level:
+        """The same level with pairs of its own."""
+        tail = self.tail[:]
+        return Level(self.first, self.last, self.shift, tail if self.head is self.tail else self.head[:], tail)
+
     @property
     def head_number(self) -> int:
         return self.first // 2
@@ -100,7 +107,8 @@ class MonoidTree(SlidingWindow):
         The aggregate to compute, such as ``sw.max()``.
     store
         Where the inner pairs are kept: a :class:`~slicewise.swag.MemoryStore` by default, a store on disk or on Redis.
-        A window continues from a store to which one of the same kind has flushed; see ``recovered``.
+        A window continues from a store to which one of the same kind has flushed; see ``recovered``. A window on
+        ``SharedNodes`` can be branched, and cannot be flushed.
     buffer
         The number of calls after which an insertion flushes first. The paper's 512 by default.
     ahead
@@ -115,9 +123,22 @@ class MonoidTree(SlidingWindow):
     several_ranges = True
 
     def __init__(
-        self, aggregate: Aggregate, *, store: Store | None = None, buffer: int = 512, ahead: int | None = None
+        self,
+        aggregate: Aggregate,
+        *,
+        store: Store | SharedNodes | None = None,
+        buffer: int = 512,
+        ahead: int | None = None,
     ) -> None:
         super().__init__(aggregate)
+        self._levels: list[Level] = []
+        self._inserted = self._evicted = self._flushes = 0
+        self._start = 0  # the number of the first leaf after the window was empty
+        self._layers: Layers | SharedNodes
+        self.recovered: Recovered | None = None
+        if isinstance(store, SharedNodes):
+            self._layers = store
+            return
         if store is None:
             store = MemoryStore()
         elif not isinstance(store, Store):
@@ -126,9 +147,6 @@ class MonoidTree(SlidingWindow):
         for name, value in (("buffer", buffer), ("ahead", ahead)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise QueryError(f"`{name}` must be a positive count; got {value!r}")
-        self._levels: list[Level] = []
-        self._inserted = self._evicted = self._flushes = 0
-        self._start = 0  # the number of the first leaf after the window was empty
         self._layers = Layers(store, buffer, ahead)
         self.recovered = self._recover()
 
@@ -149,23 +167,76 @@ class MonoidTree(SlidingWindow):
         self._evicted += n
         self._layers.pending += n > 0
 
-    def enforce(self, policy: Callable[[Any, Any], bool]) -> int:
+    def enforce(self, policy: Callable[[Any, Any], bool], *, monotone: bool = True) -> int:
         """Evict the longest prefix for which ``policy(total, oldest)`` holds; returns the number of values that left.
 
-        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. The
-        policy must be monotone: once it fails for a prefix it fails for every longer one. If it raises, nothing has
-        left.
+        ``total`` is the lowered aggregate of the window before anything leaves, ``oldest`` that of the prefix. If the
+        policy is ``monotone``, so that once it fails for a prefix it fails for every longer one, whole subtrees leave
+        at once; otherwise it is asked about one value after the other. If it raises, nothing has left.
 
-        Runtime complexity: O(log n) calls of the policy and of ``combine``, however many values leave.
+        Runtime complexity: O(log k) calls of the policy and of ``combine`` for k values that leave from AMTA, O(log n)
+        from LogMTA; O(k) if it is not monotone.
         """
         if not callable(policy):
             raise QueryError(f"`policy` must be a function of (total, oldest); got {policy!r}")
         if not self._levels:
             return 0
         total = self.query()
-        n = self._prefix(lambda partial: policy(total, self._lower(partial)))
+
+        def holds(partial: Any) -> bool:
+            return policy(total, self._lower(partial))
+
+        n = self._prefix(holds) if monotone else self._single_prefix(holds)
         self.evict(n)
         return n
+
+    def _single_prefix(self, holds: Callable[[Any], bool]) -> int:
+        """The length of the longest prefix whose partial holds, as do those of all shorter ones."""
+        taken, n = NOTHING, 0
+        for partial in self._oldest():
+            taken = self._fold(taken, partial)
+            if not holds(taken):
+                break
+            n += 1
+        return n
+
+    def _oldest(self) -> Iterator[Any]:
+        if not self._levels:
+            return iter(())
+        leaves = self._levels[0]
+        return (self._element(0, number) for number in range(leaves.first, leaves.last + 1))
+
+    def partials(self) -> Iterator[Any]:
+        """The partials of the single values, from the front.
+
+        Yields
+        ------
+        Any
+            One partial after the other.
+
+        Notes
+        -----
+        Runtime complexity: O(n) for all of them, no combine.
+        """
+        return self._oldest()
+
+    def branch(self) -> Self:
+        """Another window with the same values, in O(log n): inner nodes are shared, only the ends are copied.
+
+        Either may go on, but of what they insert after the branch only one may stay: nodes that both write have the
+        same place. Only for windows on ``SharedNodes``, which delete nothing by themselves.
+        """
+        if not isinstance(self._layers, SharedNodes):
+            raise QueryError("only a window on SharedNodes can be branched; its nodes are kept for one window alone")
+        other = copy.copy(self)
+        other._levels = [level.copied() for level in self._levels]
+        other._layers = self._layers.branch()
+        return other
+
+    @property
+    def nodes(self) -> Layers | SharedNodes:
+        """Where the inner pairs are."""
+        return self._layers
 
     def query(self, last: int | None = None) -> Any:
         """The aggregate of the window, or of its ``last`` values.
@@ -186,7 +257,7 @@ class MonoidTree(SlidingWindow):
 
         Runtime complexity: O(buffer + log n).
         """
-        self._layers.flush({**self._state(), "flushes": self._flushes + 1})
+        self._flushed.flush({**self._state(), "flushes": self._flushes + 1})
         self._flushes += 1
 
     def sweep(self) -> None:
@@ -195,7 +266,7 @@ class MonoidTree(SlidingWindow):
         Runtime complexity: O(pairs to delete).
         """
         self.flush()
-        while self._layers.dead:
+        while self._flushed.dead:
             self.flush()
 
     def close(self) -> None:
@@ -204,7 +275,7 @@ class MonoidTree(SlidingWindow):
         Runtime complexity: O(buffer + log n).
         """
         self.flush()
-        self._layers.store.close()
+        self._flushed.store.close()
 
     def levels(self) -> list[list[tuple[Any, Any]]]:
         """The pairs of each level queue as the paper draws them; for small windows.
@@ -328,6 +399,12 @@ class MonoidTree(SlidingWindow):
 
     # -- flushes
 
+    @property
+    def _flushed(self) -> Layers:
+        if not isinstance(self._layers, Layers):
+            raise QueryError("a window on SharedNodes has no store of its own to flush")
+        return self._layers
+
     def _make_room(self) -> None:
         """Flush when it is due, before anything changes: if the store refuses, the window is as it was."""
         if self._layers.due:
@@ -346,7 +423,7 @@ class MonoidTree(SlidingWindow):
         }
 
     def _recover(self) -> Recovered | None:
-        state = self._layers.load()
+        state = self._flushed.load()
         if state is None:
             return None
         if state["format"] != FORMAT:

@@ -88,6 +88,7 @@ class Policy(Window):
     evict: Callable[[Any, Any], bool]
     watch: tuple[tuple[str, Aggregate], ...] = ()
     every: Amount = EVERY_ROW
+    monotone: bool = True
 
     @property
     def context(self) -> Context:
@@ -107,7 +108,8 @@ class Policy(Window):
             aggregate.bind(*(types[column] for column in aggregate.columns))
 
     def __repr__(self) -> str:
-        return f"policy({format_code(self.evict)}, every={format_amount(self.every)})"
+        monotone = "" if self.monotone else ", monotone=False"
+        return f"policy({format_code(self.evict)}, every={format_amount(self.every)}{monotone})"
 
 
 def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), deterministic: bool = True) -> UserDefined:
@@ -154,7 +156,11 @@ def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), det
 
 
 def policy(
-    evict: Callable[[Any, Any], bool], *, watch: Mapping[str, Aggregate] | None = None, every: Length | None = None
+    evict: Callable[[Any, Any], bool],
+    *,
+    watch: Mapping[str, Aggregate] | None = None,
+    every: Length | None = None,
+    monotone: bool = True,
 ) -> Policy:
     """A window that every row joins, and whose oldest rows leave for as long as ``evict`` returns true.
 
@@ -190,4 +196,7 @@ def policy(
     if not callable(evict):
         raise QueryError(f"`evict` must be a function evict(total, oldest) -> bool; got {evict!r}", parameter="evict")
     watched = () if watch is None else check_watched(watch)
-    return Policy(evict, watched, EVERY_ROW if every is None else to_amount(every, name="every"))
+    ticks = EVERY_ROW if every is None else to_amount(every, name="every")
+    if not isinstance(monotone, bool):
+        raise QueryError(f"`monotone` must be true or false; got {monotone!r}", parameter="monotone")
+    return Policy(evict, watched, ticks, monotone)

@@ -29,7 +29,14 @@ from slicewise.slicing.answers.answers import Answers, QueryFanOut
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of
 from slicewise.slicing.rows.cut_updates import RECOMPUTE, CachedCuts
-from slicewise.slicing.rows.discretisers import Arrivals, ConditionWindows, Remembered, Retained, ordinals
+from slicewise.slicing.rows.discretisers import (
+    Arrivals,
+    ConditionWindows,
+    Discretiser,
+    Remembered,
+    Retained,
+    ordinals,
+)
 from slicewise.slicing.rows.handover import Handover
 from slicewise.slicing.rows.monotonic import Misfit, empty_marks, fits_column, fitting, marks_of_slices, misfits
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL, OrderedRows
@@ -80,10 +87,7 @@ class ContextAwareQueries:
         self.discretisers = discretisers_for(list(dict.fromkeys(plan.workload.queries[n].window for n in numbers)))
         self.state = replace(state, memory={**state.memory, **self._loaded(state)}, slices=self._marked(state.slices))
         #: For each discretiser and each group, the queries of each of its windows.
-        self._queries = [
-            [QueryFanOut(plan.context_queries(group, d.windows, numbers)) for group in plan.groups]
-            for d in self.discretisers
-        ]
+        self._queries = [self._fan_outs(d, numbers) for d in self.discretisers]
         self.monoids = monoids_of(plan, state.queries)
         #: How the partials of cuts change when rows leave them, for each monoid.
         self._removal = {i: _removal(plan.monoids[i]) for i in self.monoids}
@@ -93,6 +97,15 @@ class ContextAwareQueries:
         self._arrived = state.arrived
         #: Rows that were taken out since somebody looked here: they count in time windows as ever.
         self.left_out: list[Tuples] = []
+
+    def _fan_outs(self, discretiser: Discretiser, numbers: Sequence[int]) -> list[QueryFanOut]:
+        """For each group the queries of each window; the discretiser gets to know what they compute."""
+        plan = self.plan
+        queries = [plan.context_queries(group, discretiser.windows, numbers) for group in plan.groups]
+        asking = [group for group, of_windows in zip(plan.groups, queries, strict=True) if any(map(len, of_windows))]
+        asked = sorted({monoid for group in asking for monoid in group.monoids})
+        discretiser.answer({monoid: plan.monoids[monoid] for monoid in asked})
+        return [QueryFanOut(of_windows) for of_windows in queries]
 
     # Rows in
 
@@ -252,7 +265,9 @@ class ContextAwareQueries:
         self, view: OrderedRows, discretised: _Discretised, passed: Ranges | None, moved: np.ndarray | None
     ) -> SharedCuts:
         """Cut rows at the bounds of the windows of all queries in which all rows count; each cut is folded once."""
-        shared: list[WindowRanges | Ranges] = [ranges for ranges in discretised.windows if ranges.rows is None]
+        shared: list[WindowRanges | Ranges] = [
+            ranges for ranges in discretised.windows if ranges.rows is None and ranges.partials is None
+        ]
         if self._folds_once:
             shared.append(Ranges(discretised.begins, _slice_ends(view, discretised.first, discretised.begins)))
             shared += [passed] if passed is not None else []
@@ -288,7 +303,7 @@ class ContextAwareQueries:
         reported: dict[str, ReportedWindows] = {}
         blocks: list[Block] = []
         for number, (discretiser, windows) in enumerate(zip(self.discretisers, discretised.windows, strict=True)):
-            partials = cuts
+            partials: SharedCuts = windows.partials or cuts
             if windows.rows is not None:
                 partials = SharedCuts(self.plan, self.monoids, view, [windows], some=windows.rows)
             queries, by_position = self._queries[number], discretiser.by_position

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from slicewise.aggregates.base import Monoid
 from slicewise.amounts import Amount
 from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges, segment_lengths, segment_starts
@@ -140,6 +141,9 @@ class Discretiser:
     def find_on(self, view: OrderedRows, step: Step, memory: Any) -> tuple[WindowRanges, Retained, Any]:
         """The same for windows that remember something of earlier rows: what to remember comes back as well."""
         return *self.find(view, step), None
+
+    def answer(self, monoids: Mapping[int, Monoid]) -> None:
+        """What will be asked of the windows, by number; for those that compute it as they are found."""
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         """For ordered streams, when the next window may be reported: an event time, and a number of rows."""

@@ -165,7 +165,7 @@ class OrderedRows:
         """The event time of the last row at each place."""
         return self._of_slices(place, self.time[place], self.slices.last)
 
-    def first_arrival(self, place: np.ndarray) -> np.ndarray:
+    def first_arrival(self, place: np.ndarray | slice) -> np.ndarray:
         """The arrival number of the first row at each place."""
         arrivals: np.ndarray = self._arrivals[place]
         return arrivals

@@ -13,7 +13,8 @@ from typing import Any
 from slicewise.errors import QueryError
 from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, Discretiser, PunctuationWindows
 from slicewise.slicing.rows.measure_windows import MeasureSessions, MultiMeasureWindows, UnitWindows
-from slicewise.slicing.rows.user_windows import PolicyWindows, UserWindows
+from slicewise.slicing.rows.policy_windows import PolicyWindows
+from slicewise.slicing.rows.user_windows import UserWindows
 from slicewise.windows import Frames, Policy, Punctuated, Session, Sliding, UserDefined, Window
 
 __all__ = ["DISCRETISERS", "DISCRETISERS_ON_AXES", "discretisers_for"]

@@ -1,4 +1,4 @@
-"""Windows of the user's own making: Cutty's discretisation by user code, and MTA's slide policies.
+"""Windows of the user's own making: Cutty's discretisation by user code.
 
 User code is asked about rows in event-time order, key by key. What it remembers is kept as of the horizon, because the
 order of later rows may still change: at each step it is copied, shown the rows since, and kept again as of the new
@@ -8,28 +8,21 @@ horizon.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from slicewise.aggregates.arithmetic import Count
-from slicewise.aggregates.multi import Multi
-from slicewise.amounts import ROWS
 from slicewise.errors import UserCodeError
 from slicewise.results import OPEN_END, RowLabel
-from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Remembered, Retained
-from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
+from slicewise.slicing.rows.discretisers import Discretiser, Remembered, Retained
 from slicewise.slicing.rows.ordered_rows import OrderedRows
-from slicewise.slicing.rows.ticks import TickState, is_by_position, next_tick, tick_memory, ticks_of, windows_at
 from slicewise.slicing.steps import Step
-from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
-from slicewise.swag.log_mta import LogMTA
+from slicewise.slicing.window_ranges import WindowRanges
 from slicewise.times import INFINITY
-from slicewise.windows import Evict, Policy, UserDefined
+from slicewise.windows import Evict, UserDefined
 
-__all__ = ["PolicyWindows", "UserWindows"]
+__all__ = ["UserWindows", "raise_first"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +62,7 @@ class _ByKey(Discretiser):
             kept[key] = now
             needed[s] = min(needed[s], self._first_needed(now, rows))
             begins += [rows.index_of(position) for position in now.open_at]
-        _raise_first(failures)
+        raise_first(failures)
         after = Retained(needed, np.array(begins, np.int64))
         if not pieces:
             none = np.empty(0, np.int64)
@@ -235,7 +228,7 @@ class UserWindows(_ByKey):
         failures, _ = self._failures(rows, before, low, high)
         if len(failures) in (0, high - low):
             raise error
-        _raise_first(failures)
+        raise_first(failures)
         raise AssertionError  # it has raised
 
     def _pair(self, rows: _KeyRows, at: int, answer: Any) -> tuple[int, int]:
@@ -269,131 +262,13 @@ class UserWindows(_ByKey):
         raise UserCodeError(repr(self.window), what, [at], label) from cause
 
 
-class PolicyWindows(Discretiser):
-    """``policy``: after each row the longest prefix that the user's ``evict`` condemns leaves, windows in a tree."""
-
-    distinct = True
-
-    def __init__(self, window: Policy) -> None:
-        super().__init__([window])
-        self.window = window
-        self.measures = measures_of(window)
-        self.by_position = is_by_position(window.every)
-        self.slide = None if window.every.measure == ROWS else window.every
-        #: Without anything to watch, there is something to keep a tree of all the same.
-        self.watched = Multi(**dict(window.watch)) if window.watch else Multi(rows=Count())
-        self.evict = window.evict if window.watch else lambda total, oldest: window.evict({}, {})
-
-    def save(self, memory: _Fronts) -> Remembered:
-        return Remembered(memory.ticks, {key: front for key, (_, front) in memory.fronts.items()})
-
-    def load(self, data: Remembered) -> _Fronts:
-        final, last = data.arrays
-        return _Fronts((final, last), {key: (None, front) for key, front in data.by_key.items()})
-
-    def find_on(self, view: OrderedRows, step: Step, memory: _Fronts | None) -> tuple[WindowRanges, Retained, _Fronts]:
-        """The windows due, what is needed after the step, and what to remember as of the new horizon."""
-        counted = MeasuredRows(view, self.measures)
-        seen = TickState.of(memory.ticks if memory else None, counted)
-        ticks, base = ticks_of(self.window.every, counted, seen, step)
-        kept = dict(memory.fronts) if memory else {}
-        settled = view.first_at(step.horizon)
-        numbers = (counted.number_of(view.first_at(step.old_horizon)), counted.number_of(settled))
-        low, first = np.empty(len(ticks.high), np.int64), numbers[1].copy()
-        by_key = np.argsort(ticks.segment, kind="stable")
-        bounds = np.searchsorted(ticks.segment[by_key], np.arange(len(view.keys) + 1))
-        failures: list[UserCodeError] = []
-        for s, key in enumerate(view.keys.tolist()):
-            tree, front = kept.get(key, (None, 0))
-            rows = _New(int(numbers[0][s]), int(numbers[1][s]), int(counted.ends[s]))
-            shift = int(counted.starts[s] - base[s])
-            try:
-                fronts, kept[key] = self._ask(counted, rows, tree, front, shift)
-            except UserCodeError as error:
-                failures.append(error)
-                continue
-            of_key = by_key[bounds[s] : bounds[s + 1]]
-            # A tick comes after a row that was shown now, or after all of those before.
-            low[of_key] = fronts[ticks.high[of_key] - rows.low] + shift
-            first[s] = min(kept[key][1] + shift, max(rows.settled - 1, int(counted.starts[s])))
-        _raise_first(failures)
-        windows = windows_at(self.window.every, counted, base, ticks, low)
-        needed = np.minimum(counted.place_of(first, settled), settled)
-        return windows, Retained(needed, NO_ROWS), _Fronts(tick_memory(counted, seen, base, step), kept)
-
-    def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
-        return (-INFINITY, 1) if self.measures else next_tick(self.window.every, came, watermark)
-
-    def _ask(
-        self, counted: MeasuredRows, rows: _New, tree: LogMTA | None, front: int, shift: int
-    ) -> tuple[np.ndarray, tuple[LogMTA, int]]:
-        """The front of the window before the first new row and after each, and the tree as of the horizon with its own.
-
-        Fronts are positions; ``shift`` leads from them to numbers of rows.
-        """
-        low, settled, high = rows
-        if tree is None:
-            # After a restart it is grown again from the rows that are there.
-            tree = LogMTA(self.watched)
-            for at, value in enumerate(self._inputs(counted, front + shift, low), front + shift):
-                self._insert(tree, counted, at, value)
-        tree = copy.deepcopy(tree) if low < high else tree
-        fronts, final = [front], (tree, front)
-        for at, value in enumerate(self._inputs(counted, low, high), low):
-            if at == settled:
-                final = copy.deepcopy(tree), front
-            self._insert(tree, counted, at, value)
-            try:
-                front += tree.enforce(self.evict)
-            except Exception as error:
-                self._complain(counted, at, error)
-            fronts.append(front)
-        return np.array(fronts, np.int64), final if settled < high else (tree, front)
-
-    def _insert(self, tree: LogMTA, counted: MeasuredRows, at: int, value: Any) -> None:
-        try:
-            tree.insert(value)
-        except Exception as error:
-            self._complain(counted, at, error)
-
-    def _complain(self, counted: MeasuredRows, at: int, error: Exception) -> NoReturn:
-        place = at if counted.rows is None else int(counted.rows[at])
-        label = RowLabel({}, int(counted.time[at]))
-        raise UserCodeError(repr(self.window), f"raised {error!r}", [place], label) from error
-
-    def _inputs(self, counted: MeasuredRows, low: int, high: int) -> Iterable[Any]:
-        """What a tree is given for each of some rows: a value, or as many as there are columns that are watched."""
-        names = self.watched.columns
-        if not names:
-            return [()] * (high - low)
-        place = slice(low, high) if counted.rows is None else counted.rows[low:high]
-        lists = [counted.view.column(n, place).to_pylist() for n in names]
-        return lists[0] if len(lists) == 1 else zip(*lists, strict=True)
-
-
-class _New(NamedTuple):
-    """Rows of a key that a policy has not been shown for good, and from which on their order may still change."""
-
-    low: int
-    settled: int
-    high: int
-
-
-@dataclass(frozen=True, eq=False)
-class _Fronts:
-    """What a policy remembers: of the ticks, and of each key the tree with the position of its first row."""
-
-    ticks: tuple[np.ndarray, np.ndarray]
-    fronts: dict[int, tuple[LogMTA | None, int]]
-
-
 def _are_two_counts(answer: Any) -> bool:
     return (
         isinstance(answer, (tuple, list)) and len(answer) == 2 and all(isinstance(n, (int, np.integer)) for n in answer)
     )
 
 
-def _raise_first(failures: list[UserCodeError]) -> None:
+def raise_first(failures: list[UserCodeError]) -> None:
     """Raise the first of some failures, with the rows of the others: all of them are left out."""
     if failures:
         first = failures[0]

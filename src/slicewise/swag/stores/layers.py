@@ -14,7 +14,7 @@ from typing import Any
 
 from slicewise.swag.stores.base import STATE, Key, Store, StoreError
 
-__all__ = ["Layers", "Span"]
+__all__ = ["Layers", "Pair", "Span"]
 
 Pair = tuple[Any, ...]
 

@@ -1,0 +1,253 @@
+"""Policy trees: the window of one key under a slide policy, as of the horizon and as of the rows since.
+
+A row is a leaf of an AMTA, with everything that is asked of windows as a dimension: what the policy watches, what
+queries compute, and which row comes first. So rows themselves need not be kept. Their order may change behind the
+horizon; there the tree is branched, which takes O(log n), and branches are kept at some of the rows to go back to::
+
+    settled |--------------|--------------|------ shown          rows since the horizon
+            ^ tree         ^ branch       ^ branch
+
+    a row comes here -----------^  go back to the branch before it, show what follows again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slicewise.aggregates.base import Aggregate, Monoid, Parts, concat_parts, take_parts
+from slicewise.slicing.window_ranges import NO_ROWS
+from slicewise.swag.amta import AMTA
+from slicewise.swag.shared_nodes import SharedNodes
+
+__all__ = ["Dimensions", "KeyTrees", "Leaf", "Leaves", "ShownRow"]
+
+#: How many rows are shown between two branches: what is shown again at most, beside what follows a row out of order.
+APART = 16
+
+#: Shows a tree its last row and lets rows leave; gives their number.
+Slide = Callable[[AMTA], int]
+
+
+class Leaf(NamedTuple):
+    """The partial of some rows: of what is watched, of each aggregate that is asked for, of how many rows.
+
+    ``first`` is of the first row: its event time, its arrival number, and where it is on the measure of the ticks.
+    """
+
+    watched: Any
+    asked: tuple[Parts, ...]
+    first: tuple[int, int, Any]
+    rows: int
+
+
+class ShownRow(NamedTuple):
+    """What a row came to: the position of the window's front after it, and its partial; None if it is empty."""
+
+    front: int
+    window: Leaf | None
+
+
+class Dimensions(Aggregate):
+    """What a policy watches and what its queries ask for, side by side in one tree.
+
+    Parameters
+    ----------
+    watched
+        What the policy sees, on single values.
+    monoids
+        What the queries compute, on arrays of one.
+    """
+
+    name = "dimensions"
+    skips_nulls = False
+
+    def __init__(self, watched: Aggregate, monoids: Sequence[Monoid]) -> None:
+        super().__init__()
+        self.watched, self.monoids = watched, tuple(monoids)
+
+    def combine(self, a: Leaf, b: Leaf) -> Leaf:
+        asked = tuple([m.combine(x, y) for m, x, y in zip(self.monoids, a.asked, b.asked, strict=True)])
+        return Leaf(self.watched.combine(a.watched, b.watched), asked, a.first, a.rows + b.rows)
+
+    def lower(self, partial: Leaf) -> Any:
+        return self.watched.lower(partial.watched)
+
+    @property
+    def labels(self) -> list[str]:
+        """What state calls the aggregates that are asked for."""
+        return [repr(m.aggregate) for m in self.monoids]
+
+    def is_like(self, other: Aggregate) -> bool:
+        """Whether partials of another tree are partials here."""
+        return isinstance(other, Dimensions) and [(m.aggregate, m.types) for m in self.monoids] == [
+            (m.aggregate, m.types) for m in other.monoids
+        ]
+
+
+class Leaves:
+    """The rows of one key as leaves, from the first that may still change; made when they are shown.
+
+    Parameters
+    ----------
+    lift
+        The leaves of a range of rows, one after the other.
+    arrivals
+        Which rows they are, by their arrival numbers.
+    complain
+        Raise the error that a row of a number has caused.
+    """
+
+    def __init__(
+        self,
+        lift: Callable[[int, int], Iterator[Leaf]],
+        arrivals: np.ndarray,
+        complain: Callable[[int, Exception], Exception],
+    ) -> None:
+        self.lift, self.arrivals, self.complain = lift, arrivals, complain
+
+    def __len__(self) -> int:
+        return len(self.arrivals)
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A tree as of a number of rows since the horizon, and the position of its front."""
+
+    tree: AMTA
+    front: int
+    shown: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class KeyTrees:
+    """What is kept of one key; a step gives another one, and this stays as it was.
+
+    Attributes
+    ----------
+    settled
+        The window as of the horizon.
+    last
+        The last row before it.
+    branches
+        The window as of some of the rows since, the last one as of all.
+    arrivals, rows
+        The rows that were shown since, and what they came to.
+    """
+
+    settled: _Point
+    last: ShownRow
+    branches: tuple[_Point, ...] = ()
+    arrivals: np.ndarray = field(default_factory=lambda: NO_ROWS)
+    rows: tuple[ShownRow, ...] = ()
+
+    @classmethod
+    def new(cls, dimensions: Dimensions, leaves: Iterable[Leaf] = (), front: int = 0) -> KeyTrees:
+        """A window of these rows, the first of them at a position."""
+        tree = AMTA(dimensions, store=SharedNodes())
+        for leaf in leaves:
+            tree.insert(leaf)
+        return cls(_Point(tree, front), ShownRow(front, tree.total))
+
+    def advanced(self, leaves: Leaves, settled: int, slide: Slide) -> tuple[KeyTrees, list[ShownRow]]:
+        """Show all rows since the horizon, of which those before number ``settled`` are final from now on.
+
+        What all of them came to is given beside what is kept then.
+        """
+        nodes = self.settled.tree.nodes
+        assert isinstance(nodes, SharedNodes)
+        nodes.sweep()  # the step that led here was taken, and nothing before it comes back
+        points = [self.settled, *(p for p in self.branches if p.shown <= self._alike(leaves.arrivals))]
+        rows = list(self.rows[: points[-1].shown])
+        if points[-1].shown < len(leaves):
+            points += self._shown(points[-1], leaves, rows, slide)
+        start = max((p for p in points if p.shown <= settled), key=lambda p: p.shown)
+        kept = KeyTrees(
+            replace(self._settled(start, leaves, rows, settled), shown=0),
+            self.last if not settled else rows[settled - 1],
+            tuple(replace(p, shown=p.shown - settled) for p in _thinned(points[1:]) if p.shown > settled),
+            leaves.arrivals[settled:],
+            tuple(rows[settled:]),
+        )
+        return kept, rows
+
+    def _alike(self, arrivals: np.ndarray) -> int:
+        """How many of the rows that were shown still come first."""
+        n = min(len(arrivals), len(self.arrivals))
+        differ = np.flatnonzero(arrivals[:n] != self.arrivals[:n])
+        return int(differ[0]) if len(differ) else n
+
+    @staticmethod
+    def _shown(start: _Point, leaves: Leaves, rows: list[ShownRow], slide: Slide) -> list[_Point]:
+        """Go on from a point to the end; what rows come to is added to ``rows``."""
+        tree, front, points = start.tree.branch(), start.front, []
+        lifted = leaves.lift(start.shown, len(leaves))
+        for number in range(start.shown, len(leaves)):
+            if number > start.shown and number % APART == 0:
+                points.append(_Point(tree, front, number))
+                tree = tree.branch()
+            try:
+                tree.insert(next(lifted))
+                front += slide(tree)
+                rows.append(ShownRow(front, tree.total))
+            except Exception as error:
+                raise leaves.complain(number, error) from error
+        return [*points, _Point(tree, front, len(leaves))]
+
+    @staticmethod
+    def _settled(start: _Point, leaves: Leaves, rows: Sequence[ShownRow], settled: int) -> _Point:
+        """The tree as of the new horizon: what left at each row is known, and nobody is asked again."""
+        if start.shown == settled:
+            return start
+        tree, front = start.tree.branch(), start.front
+        for leaf, row in zip(leaves.lift(start.shown, settled), rows[start.shown : settled], strict=True):
+            tree.insert(leaf)
+            tree.evict(row.front - front)
+            front = row.front
+        return _Point(tree, front, settled)
+
+    # State
+
+    @property
+    def dimensions(self) -> Dimensions:
+        """What the trees hold."""
+        dimensions = self.settled.tree.aggregate
+        assert isinstance(dimensions, Dimensions)
+        return dimensions
+
+    def to_data(self) -> dict[str, Any]:
+        """The window as of the horizon, as plain data: its rows, of which a tree is grown again."""
+        leaves = list(self.settled.tree.partials())
+        asked = {
+            label: list(concat_parts([leaf.asked[i] for leaf in leaves])) if leaves else []
+            for i, label in enumerate(self.dimensions.labels)
+        }
+        first = [leaf.first for leaf in leaves]
+        return {
+            "front": self.settled.front,
+            "watched": [leaf.watched for leaf in leaves],
+            "asked": asked,
+            "first": first,
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], dimensions: Dimensions) -> KeyTrees:
+        """The window from what :meth:`to_data` gave; only what is asked for still."""
+        asked: list[Parts] = [tuple(data["asked"][label]) for label in dimensions.labels]
+        leaves = [
+            Leaf(watched, tuple(take_parts(parts, slice(i, i + 1)) for parts in asked), tuple(first), 1)
+            for i, (watched, first) in enumerate(zip(data["watched"], data["first"], strict=True))
+        ]
+        return cls.new(dimensions, leaves, data["front"])
+
+
+def _thinned(points: Sequence[_Point]) -> list[_Point]:
+    """The last point, and of the others those that are not close to the one behind."""
+    kept: list[_Point] = []
+    for point in reversed(points):
+        if len(kept) < 2 or kept[-1].shown - point.shown >= APART:
+            kept.append(point)
+    return kept[::-1]
