@@ -19,6 +19,7 @@ from slicewise.errors import (
 from slicewise.results import Result, Results
 from slicewise.windows import (
     Evict,
+    adaptive,
     between,
     cumulative,
     frames,
@@ -65,6 +66,7 @@ __all__ = [
     "SlicewiseError",
     "StateError",
     "Workload",
+    "adaptive",
     "between",
     "cumulative",
     "frames",

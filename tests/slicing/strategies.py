@@ -149,6 +149,11 @@ def at_most_five(total: dict[str, Any], oldest: dict[str, Any]) -> bool:
     return bool(total["n"] - oldest["n"] >= 5)
 
 
+def leaves_three(total: dict[str, Any], oldest: dict[str, Any]) -> bool:
+    """A slide policy that may fail for some rows and hold for more of them, since values are negative too."""
+    return bool((total["v"] or 0) - (oldest["v"] or 0) >= 3)
+
+
 def context_windows() -> st.SearchStrategy[Any]:
     """One window that only rows in order can tell."""
     few, some = st.integers(1, 4).map(sw.rows), st.integers(1, 6).map(sw.rows)
@@ -181,6 +186,8 @@ def context_windows() -> st.SearchStrategy[Any]:
         st.just(sw.user_defined(EverySecond)),
         st.just(sw.user_defined(LastThree, columns=["v"], deterministic=False)),
         st.builds(lambda m: sw.policy(at_most_five, watch={"n": sw.count()}, every=m), ticks),
+        st.builds(lambda m: sw.policy(leaves_three, watch={"v": sw.sum("v")}, every=m, monotone=False), ticks),
+        st.builds(lambda m: sw.adaptive("v", confidence=0.9, every=m), ticks),
     )
 
 

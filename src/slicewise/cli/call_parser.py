@@ -80,11 +80,11 @@ _AMOUNTS: Mapping[str, _Form[Amount]] = {
 
 
 def _window_form(make: Callable[..., Window]) -> _Form[Window]:
-    """What its annotations say: a length or a point, another literal, or what goes with code and is left out."""
+    """What its annotations say: a length or a point, a column, another literal, or what goes with code: left out."""
     signature = inspect.signature(make)
     annotated = {name: str(parameter.annotation) for name, parameter in signature.parameters.items()}
     takes = {
-        name: _LENGTH if type_.startswith(("Length", "Instant")) else _LITERAL
+        name: _LENGTH if type_.startswith(("Length", "Instant")) else _COLUMN if name == "column" else _LITERAL
         for name, type_ in annotated.items()
         if not type_.startswith(("Callable", "Mapping", "Sequence"))
     }

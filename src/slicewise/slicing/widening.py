@@ -93,9 +93,15 @@ def widened_state(state: State, types: Mapping[str, pa.DataType], plan: Plan) ->
         columns = {n: widened(c, known[n]) if n in known else c for n, c in kept.columns.items()}
         return replace(kept, columns=columns)
 
+    monoids = [component.monoid for component in plan.components]
     time = replace(state.time, slices=slices(state.time.slices, plan.monoids), tuples=tuples(state.time.tuples))
     context_aware = tuple(
-        replace(q, slices=slices(q.slices, [plan.monoids[i] for i in monoids_of(plan, q.queries)]), rows=tuples(q.rows))
+        replace(
+            q,
+            slices=slices(q.slices, [plan.monoids[i] for i in monoids_of(plan, q.queries)]),
+            rows=tuples(q.rows),
+            memory={name: memory.widened(monoids, types) for name, memory in q.memory.items()},
+        )
         for q in state.context_aware
     )
     return replace(state, time=time, context_aware=context_aware)

@@ -225,6 +225,11 @@ class MonoidTree(SlidingWindow):
 
         Either may go on, but of what they insert after the branch only one may stay: nodes that both write have the
         same place. Only for windows on ``SharedNodes``, which delete nothing by themselves.
+
+        Returns
+        -------
+        MonoidTree
+            The other window, of the same kind.
         """
         if not isinstance(self._layers, SharedNodes):
             raise QueryError("only a window on SharedNodes can be branched; its nodes are kept for one window alone")
@@ -232,6 +237,16 @@ class MonoidTree(SlidingWindow):
         other._levels = [level.copied() for level in self._levels]
         other._layers = self._layers.branch()
         return other
+
+    def last_pairs(self) -> list[int]:
+        """The number of the last pair of each level.
+
+        Returns
+        -------
+        list of int
+            One number per level, leaves first.
+        """
+        return [level.tail_number for level in self._levels]
 
     @property
     def nodes(self) -> Layers | SharedNodes:

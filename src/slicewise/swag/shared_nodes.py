@@ -59,12 +59,23 @@ class SharedNodes:
         if start < stop:
             self.dead[level] = (self.dead.get(level, (start, stop))[0], stop)
 
-    def sweep(self) -> None:
-        """Delete what this tree has dropped: no branch that lies before it will be gone back to.
+    def sweep(self, since: Sequence[int] = ()) -> None:
+        """Delete what this tree has dropped: nothing that lies before it will be gone back to.
 
+        Parameters
+        ----------
+        since
+            The last pairs of a tree, level by level, that may be gone back to all the same: earlier ones stay.
+
+        Notes
+        -----
         Runtime complexity: O(pairs to delete), each of them once.
         """
+        kept = {}
         for level, (start, stop) in self.dead.items():
-            for number in range(start, stop):
+            first = since[level] if level < len(since) else 0
+            for number in range(max(start, first), stop):
                 self.pairs.pop((level, number), None)
-        self.dead.clear()
+            if start < first:
+                kept[level] = (start, min(stop, first))
+        self.dead = kept

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from slicewise.amounts import ROWS
 from slicewise.errors import DataError
 from slicewise.results import Result
-from slicewise.testing import context_windows, user_code
+from slicewise.testing import adaptive_windows, context_windows, user_code
 from slicewise.testing.context_windows import WindowRange
 from slicewise.testing.oracle_rows import ON_ROWS, FailedWindowError, Key, RefusedRowError, Row, column_of, results_of
 from slicewise.testing.refusals import jumps
@@ -58,6 +58,7 @@ _DEFINITIONS: dict[str, Definition] = {
     "punctuated": context_windows.punctuated,
     "frames": context_windows.frames,
     "policy": user_code.policy,
+    "adaptive": adaptive_windows.adaptive,
     "user_defined": user_code.deterministic,
 }
 

@@ -15,7 +15,7 @@ other kinds on rows or units            as on event time            these bounds
 ``frames``                              a run that meets the        times of its first row     at the row that breaks
                                         condition                   and of the row behind it   the run
 ``sliding`` with two measures,          at each tick of ``every``,  positions; time and tick;  after the m-th row; at
-``policy``                              the last ``length`` before  measure and tick           the tick; at the first
+``policy``, ``adaptive``                the last ``length`` before  measure and tick           the tick; at the first
                                         it, or the rows not                                    row at or beyond it
                                         evicted
 ======================================  ==========================  =========================  ======================

@@ -59,7 +59,10 @@ def after_gaps(
 
 def _ticks(window: Any) -> bool:
     """Whether windows are reported at ticks of their own, whether rows have come or not."""
-    return bool(window.kind == "policy" or (window.kind == "sliding" and window.length.measure != window.every.measure))
+    return bool(
+        window.kind in ("policy", "adaptive")
+        or (window.kind == "sliding" and window.length.measure != window.every.measure)
+    )
 
 
 def refused(wrong: Iterable[Row], what: str) -> DataError:

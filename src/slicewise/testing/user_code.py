@@ -60,7 +60,11 @@ def non_deterministic(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
 
 
 def policy(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
-    """After each row the longest prefix leaves for which, and for all shorter ones, ``evict(total, oldest)`` holds."""
+    """After each row the longest prefix leaves for which, and for all shorter ones, ``evict(total, oldest)`` holds.
+
+    A policy that is said to be monotone must not hold for a longer prefix than one for which it does not: what leaves
+    then depends on how a tree was asked, so it is refused.
+    """
     window = query.window
     front, fronts = 0, []
     for i, row in enumerate(rows):
@@ -68,9 +72,21 @@ def policy(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
         high = front + 1
         while high <= i + 1 and _evicts(query, row, total, _watched(query, row, rows[front:high])):
             high += 1
+        if window.monotone:
+            _check_monotone(query, row, total, rows[front : i + 1], high - front)
         front = high - 1
         fronts.append(front)
     return looking_back(rows, window.every, lambda high: fronts[high - 1])
+
+
+def _check_monotone(query: Any, row: Row, total: dict[str, Any], rows: Sequence[Row], failed: int) -> None:
+    """Refuse a policy that holds for more rows than the ``failed`` oldest ones, for which it does not."""
+    for n in range(failed + 1, len(rows) + 1):
+        if _evicts(query, row, total, _watched(query, row, rows[:n])):
+            raise DataError(
+                f"query {query.name!r}: {query.window!r} holds for the {n} oldest rows and not for {failed}; it is not "
+                "monotone: say policy(..., monotone=False)"
+            )
 
 
 def _make(query: Any) -> Any:

@@ -5,6 +5,7 @@ have seen to know where the windows lie. Its ``measures`` are what their bounds 
 stages need to know of a kind is an attribute of :class:`Window`.
 """
 
+from slicewise.windows.adaptive import Adaptive, adaptive
 from slicewise.windows.conditional import Conditional, Frames, Punctuated, frames, punctuated
 from slicewise.windows.custom import EVERY_ROW, Evict, Policy, UserDefined, policy, user_defined
 from slicewise.windows.families import PeriodicFamily, Progression, Shape
@@ -25,6 +26,7 @@ from slicewise.windows.sessions import Session, session
 
 __all__ = [
     "EVERY_ROW",
+    "Adaptive",
     "Between",
     "Conditional",
     "Context",
@@ -42,6 +44,7 @@ __all__ = [
     "Sliding",
     "UserDefined",
     "Window",
+    "adaptive",
     "between",
     "cumulative",
     "frames",

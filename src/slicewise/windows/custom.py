@@ -12,6 +12,7 @@ from slicewise.aggregates.base import Aggregate
 from slicewise.aggregates.multi import check_watched
 from slicewise.amounts import ROWS, TIME, Amount, Measure, to_amount
 from slicewise.errors import QueryError
+from slicewise.plain import classes_in
 from slicewise.windows.kinds import Context, Window
 from slicewise.windows.parameters import Length, check_columns, format_amount, format_code
 
@@ -103,6 +104,10 @@ class Policy(Window):
         watched = (column for _, aggregate in self.watch for column in aggregate.columns)
         return tuple(dict.fromkeys([*super().reads, *watched]))
 
+    @property
+    def state_classes(self) -> frozenset[type]:
+        return frozenset().union(*(classes_in(aggregate.identity) for _, aggregate in self.watch))
+
     def check_types(self, types: Mapping[str, pa.DataType]) -> None:
         for _, aggregate in self.watch:
             aggregate.bind(*(types[column] for column in aggregate.columns))
@@ -174,11 +179,22 @@ def policy(
     every : str, int, timedelta or Amount, optional
         When the window is reported: after every row by default, after each ``sw.rows(n)``, at ticks of event time, or
         of units of a column.
+    monotone : bool, optional
+        Once ``evict`` is false for some of the oldest rows it is false for more of them, as it is where a window is to
+        be kept large enough, or recent enough. Then whole subtrees leave at once. False for a rule of which that cannot
+        be said: it is asked about one row after the other, and rows leave up to the first for which it is false. A rule
+        that is said to be monotone and is not lets some number of rows leave for which it holds, while it does not for
+        one row more; which number depends on how they came in. The oracle of ``sw.testing`` refuses such a rule.
 
     Returns
     -------
     Policy
         The window.
+
+    Notes
+    -----
+    Runtime complexity: O(1) combines per row amortised, of what is watched and of what the query computes, whatever the
+    size of the window (AMTA). Of the window, the partials of rows and of runs of them are kept, and no rows.
 
     Examples
     --------

@@ -103,8 +103,8 @@ class ContextAwareQueries:
         plan = self.plan
         queries = [plan.context_queries(group, discretiser.windows, numbers) for group in plan.groups]
         asking = [group for group, of_windows in zip(plan.groups, queries, strict=True) if any(map(len, of_windows))]
-        asked = sorted({monoid for group in asking for monoid in group.monoids})
-        discretiser.answer({monoid: plan.monoids[monoid] for monoid in asked})
+        asked = sorted({plan.answers[number].component for group in asking for number in group.aggregates})
+        discretiser.answer({component: plan.components[component].monoid for component in asked})
         return [QueryFanOut(of_windows) for of_windows in queries]
 
     # Rows in

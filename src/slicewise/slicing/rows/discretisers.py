@@ -64,6 +64,14 @@ class Remembered:
         arrays = tuple(np.concatenate(arrays) for arrays in zip(*(part.arrays for part in parts), strict=True))
         return cls(arrays, {key: value for part in parts for key, value in part.by_key.items()})
 
+    def widened(self, monoids: Sequence[Monoid], types: Mapping[str, pa.DataType]) -> Remembered:
+        """The same where columns had other types: partials by their labels, under ``asked``, become wider."""
+        windows = {
+            key: {**value, "asked": _widened(value["asked"], monoids, types)} if _has_partials(value) else value
+            for key, value in self.by_key.items()
+        }
+        return Remembered(self.arrays, windows)
+
     def to_data(self) -> tuple[tuple[np.ndarray, ...], dict[int, Any]]:
         """The memory as plain data."""
         return self.arrays, dict(self.by_key)
@@ -73,6 +81,21 @@ class Remembered:
         """The memory from what :meth:`to_data` gave."""
         arrays, by_key = data
         return cls(tuple(arrays), by_key)
+
+
+def _has_partials(value: Any) -> bool:
+    return isinstance(value, Mapping) and "asked" in value
+
+
+def _widened(
+    asked: Mapping[str, np.ndarray], monoids: Sequence[Monoid], types: Mapping[str, pa.DataType]
+) -> dict[str, np.ndarray]:
+    out = dict(asked)
+    for monoid in monoids:
+        if all(label in asked for label in monoid.labels):
+            parts = monoid.widened(tuple(asked[label] for label in monoid.labels), types)
+            out |= zip(monoid.labels, parts, strict=True)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +166,7 @@ class Discretiser:
         return *self.find(view, step), None
 
     def answer(self, monoids: Mapping[int, Monoid]) -> None:
-        """What will be asked of the windows, by number; for those that compute it as they are found."""
+        """What will be asked of the windows, by component of the plan; for those that compute it as they are found."""
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         """For ordered streams, when the next window may be reported: an event time, and a number of rows."""

@@ -76,16 +76,9 @@ class Dimensions(Aggregate):
     def lower(self, partial: Leaf) -> Any:
         return self.watched.lower(partial.watched)
 
-    @property
-    def labels(self) -> list[str]:
-        """What state calls the aggregates that are asked for."""
-        return [repr(m.aggregate) for m in self.monoids]
-
-    def is_like(self, other: Aggregate) -> bool:
+    def is_like(self, other: Dimensions) -> bool:
         """Whether partials of another tree are partials here."""
-        return isinstance(other, Dimensions) and [(m.aggregate, m.types) for m in self.monoids] == [
-            (m.aggregate, m.types) for m in other.monoids
-        ]
+        return [(m.labels, m.types) for m in self.monoids] == [(m.labels, m.types) for m in other.monoids]
 
 
 class Leaves:
@@ -157,13 +150,11 @@ class KeyTrees:
 
         What all of them came to is given beside what is kept then.
         """
-        nodes = self.settled.tree.nodes
-        assert isinstance(nodes, SharedNodes)
-        nodes.sweep()  # the step that led here was taken, and nothing before it comes back
+        _nodes_of(self.settled.tree).sweep()  # the step that led here was taken, and nothing before it comes back
         points = [self.settled, *(p for p in self.branches if p.shown <= self._alike(leaves.arrivals))]
         rows = list(self.rows[: points[-1].shown])
         if points[-1].shown < len(leaves):
-            points += self._shown(points[-1], leaves, rows, slide)
+            points += self._shown(points[-1], leaves, settled, rows, slide)
         start = max((p for p in points if p.shown <= settled), key=lambda p: p.shown)
         kept = KeyTrees(
             replace(self._settled(start, leaves, rows, settled), shown=0),
@@ -181,12 +172,19 @@ class KeyTrees:
         return int(differ[0]) if len(differ) else n
 
     @staticmethod
-    def _shown(start: _Point, leaves: Leaves, rows: list[ShownRow], slide: Slide) -> list[_Point]:
-        """Go on from a point to the end; what rows come to is added to ``rows``."""
-        tree, front, points = start.tree.branch(), start.front, []
+    def _shown(start: _Point, leaves: Leaves, settled: int, rows: list[ShownRow], slide: Slide) -> list[_Point]:
+        """Go on from a point to the end; what rows come to is added to ``rows``.
+
+        If the step fails, it is taken again from the same point; what came and left since is not needed for that.
+        """
+        tree, front, since = start.tree.branch(), start.front, start.tree.last_pairs()
+        points: list[_Point] = []
         lifted = leaves.lift(start.shown, len(leaves))
         for number in range(start.shown, len(leaves)):
             if number > start.shown and number % APART == 0:
+                if number <= settled:
+                    _nodes_of(tree).sweep(since)
+                    points.clear()
                 points.append(_Point(tree, front, number))
                 tree = tree.branch()
             try:
@@ -221,10 +219,10 @@ class KeyTrees:
     def to_data(self) -> dict[str, Any]:
         """The window as of the horizon, as plain data: its rows, of which a tree is grown again."""
         leaves = list(self.settled.tree.partials())
-        asked = {
-            label: list(concat_parts([leaf.asked[i] for leaf in leaves])) if leaves else []
-            for i, label in enumerate(self.dimensions.labels)
-        }
+        asked: dict[str, np.ndarray] = {}
+        for i, monoid in enumerate(self.dimensions.monoids):
+            parts = concat_parts([leaf.asked[i] for leaf in leaves]) if leaves else monoid.identities(0)
+            asked |= zip(monoid.labels, parts, strict=True)
         first = [leaf.first for leaf in leaves]
         return {
             "front": self.settled.front,
@@ -236,12 +234,18 @@ class KeyTrees:
     @classmethod
     def from_data(cls, data: Mapping[str, Any], dimensions: Dimensions) -> KeyTrees:
         """The window from what :meth:`to_data` gave; only what is asked for still."""
-        asked: list[Parts] = [tuple(data["asked"][label]) for label in dimensions.labels]
+        asked: list[Parts] = [tuple(data["asked"][label] for label in m.labels) for m in dimensions.monoids]
         leaves = [
             Leaf(watched, tuple(take_parts(parts, slice(i, i + 1)) for parts in asked), tuple(first), 1)
             for i, (watched, first) in enumerate(zip(data["watched"], data["first"], strict=True))
         ]
         return cls.new(dimensions, leaves, data["front"])
+
+
+def _nodes_of(tree: AMTA) -> SharedNodes:
+    """The nodes that a tree shares with its branches."""
+    assert isinstance(tree.nodes, SharedNodes)
+    return tree.nodes
 
 
 def _thinned(points: Sequence[_Point]) -> list[_Point]:

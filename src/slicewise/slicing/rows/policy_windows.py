@@ -46,9 +46,9 @@ class PolicyWindows(Discretiser):
 
     distinct = True
 
-    def __init__(self, window: Policy) -> None:
+    def __init__(self, window: Any) -> None:
         super().__init__([window])
-        self.window = window
+        self.window: Policy = window
         self.measures = measures_of(window)
         self.by_position = is_by_position(window.every)
         self.slide = None if window.every.measure == ROWS else window.every
@@ -87,7 +87,7 @@ class PolicyWindows(Discretiser):
         low, settled = counted.number_of(view.first_at(step.old_horizon)), counted.number_of(places)
         by_key = np.argsort(ticks.segment, kind="stable")
         bounds = np.searchsorted(ticks.segment[by_key], np.arange(len(view.keys) + 1))
-        found = TickWindows(len(ticks.high), self._asked)
+        at_ticks = TickWindows(len(ticks.high), self._asked)
         failures: list[UserCodeError] = []
         for s in np.flatnonzero((low < counted.ends) | (bounds[1:] > bounds[:-1])).tolist():
             key, first = int(view.keys[s]), int(low[s])
@@ -100,11 +100,13 @@ class PolicyWindows(Discretiser):
                 continue
             for tick in by_key[bounds[s] : bounds[s + 1]].tolist():
                 number = int(ticks.high[tick]) - first
-                found.put(tick, rows[number - 1] if number else before.last, self._place(counted, first + number - 1))
+                at_ticks.put(
+                    tick, rows[number - 1] if number else before.last, self._place(counted, first + number - 1)
+                )
         raise_first(failures)
         # A tick may follow the last row of a key, which stays for that.
         needed = np.minimum(counted.place_of(np.maximum(settled - 1, counted.starts), places), places)
-        ranges = found.ranges(self.window.every.measure, view, ticks)
+        ranges = at_ticks.ranges(self.window.every.measure, view, ticks)
         return ranges, Retained(needed, NO_ROWS), _Memory(tick_memory(counted, seen, base, step), windows)
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
@@ -176,10 +178,10 @@ class _VerdictError(Exception):
 class TickWindows:
     """The windows at some ticks, with their partials: what windows on other rows find in cuts."""
 
-    def __init__(self, ticks: int, monoids: Sequence[int]) -> None:
+    def __init__(self, ticks: int, components: Sequence[int]) -> None:
         self._rows: list[ShownRow | None] = [None] * ticks
         self._last = np.zeros(ticks, np.int64)
-        self._part_of = {monoid: i for i, monoid in enumerate(monoids)}
+        self._part_of = {component: i for i, component in enumerate(components)}
         self._windows: list[Leaf] = []
         self._view: OrderedRows
 
@@ -216,9 +218,9 @@ class TickWindows:
 
     # What windows are made of
 
-    def query(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
-        """The partials of one of the plan's aggregates over windows."""
-        part = self._part_of[monoid]
+    def query(self, component: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one of the plan's components over windows."""
+        part = self._part_of[component]
         return concat_parts([self._windows[i].asked[part] for i in low.tolist()])
 
     def times(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from slicewise.errors import QueryError
+from slicewise.slicing.rows.adaptive_windows import AdaptiveWindows
 from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, Discretiser, PunctuationWindows
 from slicewise.slicing.rows.measure_windows import MeasureSessions, MultiMeasureWindows, UnitWindows
 from slicewise.slicing.rows.policy_windows import PolicyWindows
 from slicewise.slicing.rows.user_windows import UserWindows
-from slicewise.windows import Frames, Policy, Punctuated, Session, Sliding, UserDefined, Window
+from slicewise.windows import Adaptive, Frames, Policy, Punctuated, Session, Sliding, UserDefined, Window
 
 __all__ = ["DISCRETISERS", "DISCRETISERS_ON_AXES", "discretisers_for"]
 
@@ -24,6 +25,7 @@ DISCRETISERS_ON_AXES: dict[str, Callable[[Sequence[Any]], Discretiser]] = {"rows
 
 #: By the class of a window on no axis, or a class that it inherits from, for that window alone.
 DISCRETISERS: dict[type[Window], Callable[[Any], Discretiser]] = {
+    Adaptive: AdaptiveWindows,
     Frames: ConditionWindows,
     Policy: PolicyWindows,
     Punctuated: lambda window: (ConditionWindows if window.end is None else PunctuationWindows)(window),
