@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid
 from slicewise.amounts import Amount
