@@ -70,8 +70,8 @@ def _window(window: Window, length: Length, instant: Callable[[int], tuple[int, 
             changes[name] = length(int(value.size), name)
         elif name == "offset" and value and window.measure == INTEGER:
             changes[name] = length(value, name).size
-        elif name in ("since", "start", "end"):
+        elif name in ("since", "start", "end") and window.measure == INTEGER:
             changes[name], changes["on"] = instant(value)
-    if isinstance(window, Landmark) and changes["on"] == changes["every"].measure:
+    if isinstance(window, Landmark) and "on" in changes and changes["on"] == changes["every"].measure:
         changes["on"] = None
     return dataclasses.replace(window, **changes)

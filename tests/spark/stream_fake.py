@@ -264,7 +264,8 @@ class FakeStream:
         columns = dict(zip(self.job.output.arrow_schema().names, sent.field("results").flatten(), strict=True))
         table = pa.table({name: _numbers(column.flatten()) for name, column in columns.items()})
         found = []
-        for row in table.to_pylist():
+        # Maps are dicts, as the operator has them.
+        for row in table.to_pylist(maps_as_pydicts="strict"):
             if row["change"] == LATE_CHANGE:
                 late.append((row[LATE], row[REASON]))
             else:
