@@ -35,6 +35,8 @@ def plan_of(names, type_, window=None, column="v"):
         (("min", "max", "range_"), INT, ["smallest", "largest", "some"]),
         (("max", "range_", "min"), MONEY, ["smallest", "largest"]),
         (("max", "max_count"), FLOAT, ["largest", "some", "rows with the largest"]),
+        (("variance", "skewness", "kurtosis"), INT, ["values", "mean", "squares", "cubes", "fourth powers"]),
+        (("try_sum", "sum", "try_avg"), MONEY, ["total", "values"]),
         (("product", "geometric_mean"), FLOAT, ["mantissa", "exponent", "zeros", "values", "logarithms", "negatives"]),
     ],
 )
@@ -49,6 +51,18 @@ def test_median_and_percentiles_are_one_partial():
     plan = plan_for(sw.Workload(time="t").query("q", sw.tumbling(10), **several), {"v": INT}, time_type=INT)
     assert [m.labels for m in plan.monoids] == [("runs of 'v'", "lengths of runs of 'v'")]
     assert len(plan.components) == 1
+
+
+def test_all_that_is_made_of_the_same_pairs_is_one_partial():
+    names = [n for n in sw.AGGREGATES if n.startswith(("corr", "covar", "regr"))]
+    several = {name: sw.AGGREGATES[name]("v", "u") for name in names if "avg" not in name}
+    plan = plan_for(sw.Workload(time="t").query("q", sw.tumbling(10), **several), {"v": INT, "u": FLOAT}, time_type=INT)
+    (kept,) = plan.monoids
+    parts = ("pairs", "mean y", "mean x", "squares y", "squares x", "products")
+    assert kept.labels == tuple(f"{part} of 'v', 'u'" for part in parts)
+    more = {"a": sw.regr_avgx("v", "u"), "b": sw.weighted_avg("v", "u"), "c": sw.corr("v", "u"), "d": sw.corr("u", "v")}
+    plan = plan_for(sw.Workload(time="t").query("q", sw.tumbling(10), **more), {"v": INT, "u": INT}, time_type=INT)
+    assert [len(kept.labels) for kept in plan.monoids] == [6 + 1 + 2, 6]
 
 
 def test_other_columns_and_the_order_of_rows_are_not_shared():
