@@ -49,7 +49,7 @@ def test_each_different_part_is_kept_once(names, type_, parts):
 def test_median_and_percentiles_are_one_partial():
     several = {"m": sw.median("v"), "p": sw.percentile("v", 0.9), "all": sw.percentile("v", [0.1, 0.5])}
     plan = plan_for(sw.Workload(time="t").query("q", sw.tumbling(10), **several), {"v": INT}, time_type=INT)
-    assert [m.labels for m in plan.monoids] == [("runs of 'v'", "lengths of runs of 'v'")]
+    assert [m.labels for m in plan.monoids] == [("histogram of 'v'",)]
     assert len(plan.components) == 1
 
 
