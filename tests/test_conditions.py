@@ -296,9 +296,18 @@ def test_condition_is_data():
         ("`a", 0, "has a quote that is not closed"),
         ("a ? b", 2, "has something that we cannot read"),
         ("10km > 2", 0, "has something that we cannot read"),
-        ("f(x)", 1, "has '(' where `and`, `or` or the end should be"),
-        ("__import__('os')", 10, "has '(' where `and`, `or` or the end should be"),
-        ("a.b > 1", 1, "has something that we cannot read"),
+        ("f(x)", 0, "has an unknown function 'f'"),
+        ("1 < __import__('os')", 4, "has an unknown function '__import__'"),
+        ("a. > 1", 3, "has '>' where the name of a field should be"),
+        ("a > absolute(b)", 4, "has an unknown function 'absolute'"),
+        ("abs(a, b) > 1", 0, "calls `abs` with 2 arguments"),
+        ("pow(a) > 1", 0, "calls `pow` with 1 argument"),
+        ("cast(a as strin) > 'x'", 10, "has 'strin' where a type should be"),
+        ("cast(a as decimal(39, 2)) > 1", 10, "has decimal(39, 2)"),
+        ("cast(a as decimal(x)) > 1", 18, "has 'x' where a whole number should be"),
+        ("cast(a) > 1", 6, "has ')' where `as` should be"),
+        ("case when a then b", 18, "ends where `end` should be"),
+        ("case a then b end", 7, "has 'then' where `when` should be"),
     ],
 )
 def test_what_cannot_be_read_is_pointed_at(text, place, what):
@@ -308,7 +317,8 @@ def test_what_cannot_be_read_is_pointed_at(text, place, what):
     _, shown, caret, hint = str(caught.value).split("\n")
     assert shown == "    " + text
     assert caret == "    " + " " * place + "^"
-    assert hint.startswith(("write a column name, or an expression such as", "put a name that is no single word"))
+    hints = "write a column name, or an expression such as|put a name that is no single word|known: |did you mean "
+    assert re.match(f"{hints}|`abs` takes 1 argument$|`pow` takes 2 arguments$|a decimal has 1 to 38 digits", hint)
 
 
 def test_long_text_is_shown_around_the_place():

@@ -7,6 +7,7 @@ from slicewise.aggregates import *  # noqa: F403
 from slicewise.aggregates import __all__ as _aggregates
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import rows, units
+from slicewise.conditions.expression import expr
 from slicewise.errors import (
     AggregateError,
     DataError,
@@ -69,6 +70,7 @@ __all__ = [
     "adaptive",
     "between",
     "cumulative",
+    "expr",
     "frames",
     "inspect",
     "landmark",

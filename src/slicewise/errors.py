@@ -10,13 +10,17 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from slicewise.bad_rows import USER_CODE
+from slicewise.bad_rows import EXPRESSION, USER_CODE
 
 __all__ = [
     "AggregateError",
     "DataError",
+    "ExpressionError",
+    "FailedRowsError",
+    "FailedWindowsError",
     "MissingPackageError",
     "OverflowInWindowError",
+    "OverfullError",
     "QueryError",
     "RefusedRowsError",
     "SetupError",
@@ -133,8 +137,8 @@ class RefusedRowsError(DataError):
         self.ago: Any = None
 
 
-class UserCodeError(RefusedRowsError):
-    """The user's code raised, or gave nonsense, when it was shown a row.
+class FailedRowsError(RefusedRowsError):
+    """Something the user described failed on a row: code, or an expression.
 
     Attributes
     ----------
@@ -148,6 +152,9 @@ class UserCodeError(RefusedRowsError):
         How many rows it failed on besides that one.
     """
 
+    #: Why such rows are bad.
+    kind = USER_CODE
+
     def __init__(
         self, code: str, failure: str, rows: Iterable[int], place: Any = None, others: int = 0, *, left_out: bool = True
     ) -> None:
@@ -156,8 +163,33 @@ class UserCodeError(RefusedRowsError):
         end = "mend it, or filter such rows out before run()"
         if left_out:
             end = "the record was left out" if place is None else place.left_out(others)
-        super().__init__(f"{code} at {at}: {failure}; {end}", rows)
+        super().__init__(f"{code} at {at}: {failure}; {end}", rows, self.kind)
         self.code, self.failure, self.place, self.others = code, failure, place, others
+
+    def placed(self, place: Any, *, left_out: bool = True) -> FailedRowsError:
+        """The same error, of a row that is now known by another label."""
+        return type(self)(self.code, self.failure, self.rows, place, self.others, left_out=left_out)
+
+
+class UserCodeError(FailedRowsError):
+    """The user's code raised, or gave nonsense, when it was shown a row."""
+
+
+class ExpressionError(FailedRowsError):
+    """A computed column leaves its type in a row.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> workload = sw.Workload(time="ts").query("q", sw.tumbling(10), total=sw.sum(sw.expr("a * b")))
+    >>> workload.operator().process_batch({"ts": [0, 1], "a": [2**62, 1], "b": [2, 1]})
+    Traceback (most recent call last):
+        ...
+    slicewise.errors.ExpressionError: expr('a * b') at the record of time 0: 4611686018427387904 * 2 does not fit
+    bigint; the record was left out
+    """
+
+    kind = EXPRESSION
 
 
 class OverflowInWindowError(SlicewiseError, OverflowError):
@@ -190,19 +222,32 @@ class OverflowInWindowError(SlicewiseError, OverflowError):
         self.reason, self.label = reason, label
 
 
-class UserCodeInWindowError(AggregateError):
-    """A window has no value, because a function of the user's aggregate raised. The other windows have theirs.
+class FailedWindowsError(AggregateError):
+    """A window has no value, though it has rows. The other windows have theirs.
 
     ``label`` says which window of which query and key it is, ``others`` how many windows have no value besides it;
     ``reason`` is the message without them. In process the value is null; elsewhere there are no results (``stopped``).
     """
 
+    #: What to do about it.
+    remedy = "mend it, or take it out of the workload"
+
     def __init__(self, reason: str, label: Any, others: int = 0, *, stopped: bool = False) -> None:
-        end = "mend it, or take it out of the workload" if stopped else "its value is null"
+        end = self.remedy if stopped else "its value is null"
         if others and not stopped:
             end += f", and so {'is that of 1 other window' if others == 1 else f'are those of {others} other windows'}"
         super().__init__(f"{label}: {reason}; {end}")
         self.reason, self.label, self.others = reason, label, others
+
+
+class UserCodeInWindowError(FailedWindowsError):
+    """A function of the user's aggregate raised."""
+
+
+class OverfullError(FailedWindowsError):
+    """A window has more categories than ``by`` allows for."""
+
+    remedy = "allow for more of them, by(..., most=...), or for fewer categories"
 
 
 class StateError(SlicewiseError, ValueError):

@@ -30,7 +30,7 @@ class Ragged:
     lengths
         How many rows each entry has.
     *columns
-        The rows of all entries, end to end.
+        The rows of all entries, end to end. A column may be ragged itself.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Ragged:
     [[], [(2, 4), (5, 1), (9, 1)]]
     """
 
-    def __init__(self, lengths: np.ndarray, *columns: np.ndarray) -> None:
+    def __init__(self, lengths: np.ndarray, *columns: Any) -> None:
         self.lengths = lengths
         self.columns = columns
 
@@ -56,7 +56,7 @@ class Ragged:
         if len(pieces) == 1:
             return pieces[0]
         columns = zip(*(piece.columns for piece in pieces), strict=True)
-        return cls(np.concatenate([piece.lengths for piece in pieces]), *map(np.concatenate, columns))
+        return cls(np.concatenate([piece.lengths for piece in pieces]), *map(_joined, columns))
 
     @classmethod
     def of_arrays(cls, *columns: np.ndarray, dtypes: Sequence[np.dtype]) -> Ragged:
@@ -82,7 +82,7 @@ class Ragged:
     @property
     def nbytes(self) -> int:
         """Bytes in arrays."""
-        return self.lengths.nbytes + sum(column.nbytes for column in self.columns)
+        return int(self.lengths.nbytes + sum(column.nbytes for column in self.columns))
 
     def __getitem__(self, index: Any) -> Ragged:
         lengths = self.lengths[index]
@@ -110,14 +110,19 @@ class Ragged:
 
     def to_data(self) -> dict[str, Any]:
         """As plain data: arrays that may be joined end to end, each with its like."""
-        return {"lengths": self.lengths, "columns": list(self.columns)}
+        return {"lengths": self.lengths, "columns": [c.to_data() if isinstance(c, Ragged) else c for c in self.columns]}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Ragged:
         """From what :meth:`to_data` gave."""
-        return cls(data["lengths"], *data["columns"])
+        columns = (cls.from_data(c) if isinstance(c, Mapping) else c for c in data["columns"])
+        return cls(data["lengths"], *columns)
 
     def _check(self) -> None:
         """The invariants, for tests."""
         assert (self.lengths >= 0).all()
         assert all(len(column) == self.lengths.sum() for column in self.columns)
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    return Ragged.concat(columns) if isinstance(columns[0], Ragged) else np.concatenate(columns)

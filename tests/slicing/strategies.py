@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,23 @@ SERIES = ["time_weighted_avg", "increase", "rate", "longest_rise"]
 PAIRS = ["corr", "covar_samp", "regr_avgx", "regr_count", "regr_intercept", "regr_r2", "weighted_avg"]
 
 
+#: What may be added to an aggregate: nothing, most of the time.
+ADDED: list[Callable[[Any], Any]] = [
+    *[lambda a: a] * 6,
+    lambda a: a.where("v > 0"),
+    lambda a: a.where("w = 'a' or v is null"),
+    lambda a: a.by("w"),
+    lambda a: a.by(sw.expr("case when w <> 'b' then j else 7 end")).where("v % 2 = 0"),
+]
+
+
 def aggregates_over(numbers: str = "v", words: str = "w") -> st.SearchStrategy[Any]:
-    """One aggregate over a column of numbers or of words."""
+    """One aggregate over a column of numbers or of words; of some rows or by category, now and then."""
+    plain = st.one_of(_plain(numbers, words), _plain(sw.expr(f"{numbers} + 1"), words))
+    return st.builds(lambda a, add: add(a), plain, st.sampled_from(ADDED))
+
+
+def _plain(numbers: str, words: str) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.just(sw.count()),
         st.sampled_from([sw.AGGREGATES[name] for name in NUMERIC]).map(lambda a: a(numbers)),
@@ -60,7 +76,8 @@ def workloads(draw: st.DrawFn, aggregates: st.SearchStrategy[Any] | None = None)
     keys = draw(st.sampled_from([[], [], ["k"], ["k", "j"]]))
     order = draw(st.sampled_from([[], [], [], ["o"]]))
     lateness = draw(st.sampled_from([0, 0, 3, 15, 1000]))
-    workload = sw.Workload("t", keys=keys, order=order, lateness=lateness)
+    where = draw(st.sampled_from([None, None, None, "v > -3 or w = 'c'"]))
+    workload = sw.Workload("t", keys=keys, order=order, lateness=lateness, where=where)
     for i in range(draw(st.integers(1, 4))):
         one = aggregates_over() if aggregates is None else aggregates
         computed = draw(st.lists(one, min_size=1, max_size=3))
@@ -224,7 +241,7 @@ def mixed_workloads(draw: st.DrawFn) -> sw.Workload:
     lateness = draw(st.sampled_from([0, 0, 3, 15, 1000]))
     keys, order = draw(st.sampled_from([[], [], ["k"]])), draw(st.sampled_from([[], [], [], ["o"]]))
     workload = sw.Workload("t", keys=keys, order=order, lateness=lateness).query("ints", sw.tumbling(7), n=sw.count())
-    aggregates = aggregates_over().filter(lambda a: a.name not in ("m4", "longest_rise"))
+    aggregates = aggregates_over().filter(lambda a: a.base.name not in ("m4", "longest_rise"))
     for i in range(draw(st.integers(1, 3))):
         window = draw(context_windows() if i == 0 else st.one_of(context_windows(), windows()))
         computed = draw(st.lists(aggregates, min_size=1, max_size=2))

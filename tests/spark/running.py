@@ -55,7 +55,9 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     window = table.schema.field("window").type
     bounds = pa.struct([(f.name, pa.int64()) for f in window])
     at = table.column_names.index("window")
-    rows: list[dict[str, Any]] = table.set_column(at, "window", table.column("window").cast(bounds)).to_pylist()
+    rows: list[dict[str, Any]] = table.set_column(at, "window", table.column("window").cast(bounds)).to_pylist(
+        maps_as_pydicts="strict"
+    )
     return rows
 
 

@@ -95,7 +95,7 @@ def plain(table: pa.Table) -> list[dict[str, Any]]:
     found = []
     bounds = pa.struct([("start", pa.int64()), ("end", pa.int64())])
     at = table.column_names.index("window")
-    for row in table.set_column(at, "window", table.column("window").cast(bounds)).to_pylist():
+    for row in table.set_column(at, "window", table.column("window").cast(bounds)).to_pylist(maps_as_pydicts="strict"):
         window = row.pop("window")
         row["start"], row["end"] = (None, None) if window is None else (_seconds(b) for b in window.values())
         found.append(row)

@@ -201,7 +201,7 @@ def test_a_key_with_many_rows_taken_piece_by_piece(monkeypatch, chunk):
     )
     names = [q.name for q in workload.queries]
     mine = []
-    for row in found.to_pylist():
+    for row in found.to_pylist(maps_as_pydicts="strict"):
         bounds = (row["start"], row["end"]) if row["span_start"] is None else (row["span_start"], row["span_end"])
         mine.append(((row["k0"],), names[row["query"]], *bounds, {f"v{i}": row[f"v{i}"] for i in range(3)}))
     expected = [

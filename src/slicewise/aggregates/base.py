@@ -15,6 +15,7 @@ has a float64 part and an int64 part. Two families:
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -181,6 +182,74 @@ class Aggregate:
         """What distinguishes this aggregate from others of its class, besides its columns."""
         return ()
 
+    def where(self, condition: str) -> Aggregate:
+        """The aggregate of the rows that meet a condition: SQL's FILTER.
+
+        Parameters
+        ----------
+        condition : str
+            An expression such as ``"kind = 'view'"``, which must be true. A second ``where`` must be met too.
+
+        Returns
+        -------
+        Aggregate
+            The aggregate with the condition; this one stays as it is.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> views = sw.count().where("kind = 'view'")
+        >>> views
+        count().where("kind = 'view'")
+        >>> op = sw.Workload(time="ts").query("q", sw.tumbling(60), views=views, n=sw.count()).operator()
+        >>> _ = op.process_batch({"ts": [10, 20, 30], "kind": ["view", "buy", "view"]})
+        >>> [r.values for r in op.close()]
+        [{'views': 2, 'n': 3}]
+        """
+        from slicewise.aggregates.filtered import filtered
+
+        return filtered(self, condition)
+
+    def by(self, category: str, most: int = 1000) -> Aggregate:
+        """The aggregate for each value of a column: a map from category to value, keys ascending.
+
+        Parameters
+        ----------
+        category : str
+            The column, or an expression; rows in which it is null are left out. It cannot be a float.
+        most : int, optional
+            A window with more categories has no value. In process and in batch an error names it; on a stream its
+            value is null, and the metric ``overfull`` counts it.
+
+        Returns
+        -------
+        Aggregate
+            The aggregate by category; this one stays as it is. A ``where`` of it comes first.
+
+        Examples
+        --------
+        >>> import slicewise as sw
+        >>> spent = sw.sum("price").by("kind", most=100)
+        >>> op = sw.Workload(time="ts").query("q", sw.tumbling(60), spent=spent).operator()
+        >>> _ = op.process_batch({"ts": [10, 20, 30], "kind": ["tea", "rice", "tea"], "price": [3, 2, 4]})
+        >>> [r.values for r in op.close()]
+        [{'spent': {'rice': 2, 'tea': 7}}]
+        """
+        from slicewise.aggregates.categories import categorised
+
+        return categorised(self, category, most)
+
+    def over(self, *columns: str) -> Aggregate:
+        """The same aggregate of other columns."""
+        aggregate = copy.copy(self)
+        aggregate.columns = columns
+        return aggregate
+
+    @property
+    def base(self) -> Aggregate:
+        """The aggregate without what was added to it by ``where`` and ``by``."""
+        return self
+
     @property
     def label(self) -> str:
         """The name in plans, messages and saved state, where it must not be mistaken for a built-in aggregate's."""
@@ -303,6 +372,10 @@ class Monoid(ABC):
 
     def failed(self, parts: Parts) -> np.ndarray:
         """The places of partials that could not be computed, which only happens to user code."""
+        return np.empty(0, np.int64)
+
+    def overfull(self, parts: Parts) -> np.ndarray:
+        """The places of partials that have more categories than they may, and so no result."""
         return np.empty(0, np.int64)
 
     def scan(self, parts: Parts) -> Parts:

@@ -29,7 +29,7 @@ from slicewise.aggregates.base import (
 from slicewise.aggregates.multi import Multi
 from slicewise.aggregates.user import UserAggregate
 from slicewise.columns import Column, physical_dtype
-from slicewise.errors import AggregateError, SlicewiseError, UserCodeInWindowError
+from slicewise.errors import AggregateError, SlicewiseError
 
 __all__ = ["Failure", "GuardedMonoid", "guarded", "is_user_code", "search_by_halves", "shown_error"]
 
@@ -66,6 +66,8 @@ def is_user_code(aggregate: Aggregate) -> bool:
     """
     if type(aggregate) is Multi:
         return any(map(is_user_code, aggregate.aggregates.values()))
+    if aggregate.base is not aggregate:
+        return is_user_code(aggregate.base)
     if type(aggregate) in BUILT_IN.values():
         return False
     # A subclass of a built-in aggregate that replaces none of its functions runs the arrays of the built-in one.
@@ -119,8 +121,6 @@ class GuardedMonoid(Monoid):
     ----------
     reads
         The columns of rows that partials are made of: those that hold what ``lift`` gave, one for each part.
-    failed_windows, first_failure
-        How many windows had no value since somebody asked, and whose the first of them is.
     """
 
     def __init__(self, inner: Monoid, number: int) -> None:
@@ -129,8 +129,6 @@ class GuardedMonoid(Monoid):
         self.identity, self.dtypes, self.exact = inner.identity, inner.dtypes, inner.exact
         self.result = inner.result
         self.reads = tuple(f"{self.LIFTED}{number} {part}" for part in range(len(self.dtypes)))
-        self.failed_windows = 0
-        self.first_failure: UserCodeInWindowError | None = None
 
     # Rows
 
@@ -261,6 +259,14 @@ class GuardedMonoid(Monoid):
         return Column(values, column.type, valid)
 
     # What the plan says of it
+
+    def overfull(self, parts: Parts) -> np.ndarray:
+        places, _ = self._sound(parts)
+        overfull: np.ndarray = places[self.inner.overfull(take_parts(parts, places))]
+        return overfull
+
+    def identities(self, n: int) -> Parts:
+        return self.inner.identities(n)
 
     def scaled_by(self) -> tuple[int | None, ...]:
         return self.inner.scaled_by()

@@ -170,7 +170,7 @@ def units(size: int | float, column: str) -> Amount:
             parameter="column",
         )
     exact = int(size) if _is_integer(size) else float(size)
-    return Amount(exact, Measure("units", str(column)))
+    return Amount(exact, Measure("units", column))
 
 
 def to_amount(value: object, *, name: str) -> Amount:

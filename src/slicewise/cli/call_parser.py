@@ -1,7 +1,8 @@
 """Call parser: windows and aggregates as job files write them, ``"sliding('1 minute', every='1 second')"``.
 
 Python's syntax, parsed with ``ast`` and never run: only calls of the known functions, with literals as arguments. In an
-aggregate a bare name is a column, and so is a string: ``avg(v)``, ``avg('my col')``.
+aggregate a bare name is a column, and so is a string: ``avg(v)``, ``avg('my col')``; ``expr('a * b')`` is a computed
+one. ``.where('a > 3')`` and ``.by(kind)`` follow an aggregate as in Python.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from slicewise import aggregates, amounts, windows
 from slicewise.aggregates import AGGREGATES, ALIASES
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import Amount
+from slicewise.conditions.expression import expr
 from slicewise.errors import SlicewiseError, did_you_mean
 from slicewise.windows import Window
 
@@ -141,7 +143,7 @@ def read_aggregate(text: str) -> Aggregate:
     count()
     """
     # SQL's count(*), which Python cannot parse.
-    text = re.sub(r"^(\s*count\s*\(\s*)\*(\s*\)\s*)$", r"\1 \2", text)
+    text = re.sub(r"^(\s*count\s*\(\s*)\*(\s*\))", r"\1 \2", text)
     return _CallParser(text, "aggregate", _AGGREGATES, _AGGREGATE_EXAMPLE).parse()
 
 
@@ -158,7 +160,22 @@ class _CallParser(Generic[T]):
             self._refuse(node, f"{name!r} must be called: write {name}({'v' if self.kind == 'aggregate' else '...'})")
         if not isinstance(node, ast.Call):
             self._refuse(node, f"expected {self._article()} such as {self.example!r}; got {self._segment(node)!r}")
-        return self._call(node, self.forms, self.kind)
+        return self._chained(node)
+
+    def _chained(self, node: ast.Call) -> T:
+        """A call, or a method of what a call makes: ``sum(v).where('v > 3').by(kind)``."""
+        function = node.func
+        if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Call)):
+            return self._call(node, self.forms, self.kind)
+        made: Any = self._chained(function.value)
+        methods = {}
+        if isinstance(made, Aggregate):
+            methods["where"] = _form(made.where, condition=_LITERAL)
+            methods["by"] = _form(made.by, category=_COLUMN, most=_LITERAL)
+        if function.attr not in methods:
+            self._refuse(node, f"{made!r} has no `{function.attr}`; {did_you_mean(function.attr, methods)}")
+        made = self._with_arguments(node, function.attr, methods[function.attr])
+        return made  # type: ignore[no-any-return]
 
     def _article(self) -> str:
         return "an aggregate" if self.kind == "aggregate" else "a window"
@@ -190,7 +207,9 @@ class _CallParser(Generic[T]):
         name = self._function(node.func)
         if name not in forms:
             self._refuse_function(node.func, name, forms, kind)
-        form = forms[name]
+        return self._with_arguments(node, name, forms[name])
+
+    def _with_arguments(self, node: ast.Call, name: str, form: _Form[V]) -> V:
         values: list[Any] = []
         named: dict[str, Any] = {}
         parameters = form.signature.parameters.values()
@@ -269,14 +288,16 @@ class _CallParser(Generic[T]):
         return self._literal(node, function, parameter)
 
     def _column(self, node: ast.expr, function: str, parameter: str) -> str:
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and not isinstance(node.value, ast.Call)):
             return self._segment(node)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
             return node.value
+        if isinstance(node, ast.Call) and self._segment(node.func) in ("expr", "sw.expr"):
+            return self._with_arguments(node, "expr", _form(expr, text=_LITERAL))
         self._refuse(
             node,
             f"`{parameter}` of `{function}` must be a column, a name or a quoted string; got {self._segment(node)!r}; "
-            "compute it in `source.select` first",
+            "compute it: expr('price * volume')",
         )
 
     def _flag(self, node: ast.expr, function: str, parameter: str) -> bool:
@@ -324,10 +345,12 @@ class _CallParser(Generic[T]):
 
 def _example(name: str) -> str:
     examples = {
+        "by": "sum(v).by(kind, most=100)",
         "between": "between('2024-01-01', '2024-02-01')",
         "concat": "concat(page, ' > ')",
         "ewma": "ewma(v, half_life='10 minutes')",
         "cumulative": "cumulative('1 day', every='1 hour')",
+        "expr": "expr('price * volume')",
         "frames": "frames('price < 10', min_rows=3)",
         "landmark": "landmark(every='1 hour')",
         "max_by": "max_by(page, price)",
@@ -340,6 +363,7 @@ def _example(name: str) -> str:
         "sliding": "sliding('1 minute', every='1 second')",
         "tumbling": "tumbling('1 minute')",
         "units": "units(10, km)",
+        "where": "sum(v).where('v > 3')",
     }
     columns = [p for p, takes in _AGGREGATES[name].takes.items() if takes == _COLUMN] if name in _AGGREGATES else []
     return examples.get(name, f"{name}({', '.join(columns) if len(columns) > 1 else 'v'})")

@@ -15,13 +15,14 @@ from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, UNITS, rows
 from slicewise.cli.call_parser import CallSyntaxError, read_aggregate, read_window
 from slicewise.cli.table_reader import TableReader, described
-from slicewise.errors import AggregateError, QueryError, did_you_mean
+from slicewise.conditions.expression import check_truth, derived_types, inputs_of
+from slicewise.errors import AggregateError, DataError, QueryError, did_you_mean
 from slicewise.windows import Window, tumbling
 from slicewise.workload import Workload
 
 __all__ = ["read_workload"]
 
-_PARAMETERS = ("time", "unit", "keys", "watermark", "lateness", "order")
+_PARAMETERS = ("time", "unit", "keys", "watermark", "lateness", "order", "where")
 #: Fits every workload, so that the aggregates of a query can be checked where its window cannot be read.
 _ANY_WINDOW = tumbling(rows(1))
 _NO_QUERIES = (
@@ -79,9 +80,10 @@ def _parameters(table: TableReader) -> dict[str, Any]:
     time = table.text("time", needed='name the event-time column, as in time = "ts"')
     if time is not None:
         parameters["time"] = time
-    unit = table.text("unit")
-    if unit is not None or not table.has("unit"):
-        parameters["unit"] = unit
+    for key in ("unit", "where"):
+        text = table.text(key)
+        if text is not None or not table.has(key):
+            parameters[key] = text
     for key in ("keys", "order"):
         parameters[key] = table.texts(key)
     for key in ("watermark", "lateness"):
@@ -168,7 +170,11 @@ def _check_columns(
 
     def missing(name: str) -> str | None:
         tip = did_you_mean(name, columns)
-        return None if name.lower() in known else f"there is no column {name!r} in `source.schema`; {tip}"
+        # A field of a struct, or a column with a dot in its name.
+        parts = name.lower().split(".")
+        if any(".".join(parts[: i + 1]) in known for i in range(len(parts))):
+            return None
+        return f"there is no column {name!r} in `source.schema`; {tip}"
 
     if "time" in parameters and (message := missing(parameters["time"])):
         table.note("time", message, at=0)
@@ -176,6 +182,9 @@ def _check_columns(
         for i, name in enumerate(parameters.get(key, ())):
             if message := missing(name):
                 table.diagnostics.add((*table.path, key, i), message, at=0)
+    for name in _names_in(parameters.get("where")):
+        if message := missing(name):
+            table.note("where", message, at=max(parameters["where"].find(name), 0))
     for query in _tables(queries):
         for column, names, aggregate in _reads(query):
             wrong = [(name, message) for name in names if (message := missing(name))]
@@ -185,26 +194,34 @@ def _check_columns(
                 _check_types(query, column, aggregate, {c.lower(): t for c, t in columns.items()})
 
 
+def _names_in(where: Any) -> tuple[str, ...]:
+    try:
+        return check_truth(where, "where").names
+    except QueryError:
+        return ()  # noted before
+
+
 def _reads(query: TableReader) -> Iterator[tuple[str, tuple[str, ...], Aggregate | None]]:
     """For each key of a query whose value can be read: the key, its input columns, and the aggregate if it is one."""
     for key, text in query.table.items():
         try:
             if key == "window":
-                yield key, read_window(text).reads, None
+                yield key, inputs_of(read_window(text).reads), None
             else:
                 aggregate = read_aggregate(text)
-                yield key, aggregate.columns, aggregate
+                yield key, inputs_of(aggregate.columns), aggregate
         except (CallSyntaxError, TypeError, AttributeError):
             continue  # noted before
 
 
 def _check_types(query: TableReader, column: str, aggregate: Aggregate, types: Mapping[str, str]) -> None:
-    input_types = [_arrow_type(types[c.lower()]) for c in aggregate.columns]
-    if not input_types or any(t is None for t in input_types):
+    inputs = {c: _arrow_type(types.get(c.lower(), "")) for c in inputs_of(aggregate.columns)}
+    if not inputs or any(t is None for t in inputs.values()):
         return
     try:
-        aggregate.bind(*input_types)
-    except AggregateError as e:
+        known: Mapping[str, Any] = {**inputs, **derived_types(aggregate.columns, inputs)}
+        aggregate.bind(*(known[c] for c in aggregate.columns))
+    except (AggregateError, DataError) as e:
         query.note(column, str(e), at=0)
 
 

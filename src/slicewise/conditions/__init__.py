@@ -1,7 +1,8 @@
 """Conditions: which rows start a window, or belong to a frame: a column, a small expression, or the user's function.
 
-A leaf: it knows columns, and nothing of windows. An expression is parsed by hand into a tree and computed on whole
-columns; Python's ``eval`` is never used. It means what it means in Spark's SQL:
+A leaf: it knows columns, and nothing of windows. The language is that of computed columns too
+(:mod:`slicewise.conditions.expression`), and a condition with functions in it is one of those. Any other is parsed by
+hand into a tree and computed on whole columns; Python's ``eval`` is never used. It means what it means in Spark's SQL:
 
 * three-valued logic: whatever is compared with null is null, and null is not true;
 * NaN equals NaN and is larger than any other number; an integer meets a floating number as a double;
@@ -15,10 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from slicewise.columns import Column
+from slicewise.columns import Column, type_name
 from slicewise.conditions.computing import as_array, truth_of
-from slicewise.conditions.parsing import names_in, parse
+from slicewise.conditions.expression import Expression, expr, true_rows
+from slicewise.conditions.parsing import is_plain, names_in, parse
 from slicewise.errors import DataError, QueryError, did_you_mean
 
 __all__ = ["Condition"]
@@ -76,8 +79,11 @@ class Condition:
                     ^
         write a column name, or an expression such as "price < 10 and kind = 'trade'"
         """
+        if isinstance(predicate, Expression):
+            return cls(predicate, (predicate,))
         if isinstance(predicate, str) and predicate.strip():
-            return cls(predicate, tuple(dict.fromkeys(names_in(parse(predicate)))))
+            tree = parse(predicate)
+            return cls(predicate, tuple(dict.fromkeys(names_in(tree)))) if is_plain(tree) else cls.of(expr(predicate))
         if callable(predicate):
             return cls(predicate, tuple(columns))
         raise QueryError(
@@ -114,6 +120,8 @@ class Condition:
                 raise DataError(
                     f"{subject} reads a column {name!r} that the rows do not have; {did_you_mean(name, columns)}"
                 )
+        if isinstance(self.predicate, Expression):
+            return _truth_in(columns[self.predicate], subject)
         if isinstance(self.predicate, str):
             return truth_of(self.predicate, columns, rows, subject)
         if not self.columns:
@@ -126,8 +134,15 @@ class Condition:
 
     def __str__(self) -> str:
         if isinstance(self.predicate, str):
-            return f"the condition {self.predicate!r}"
+            text = self.predicate.text if isinstance(self.predicate, Expression) else self.predicate
+            return f"the condition {text!r}"
         return f"the condition {getattr(self.predicate, '__qualname__', repr(self.predicate))}"
+
+
+def _truth_in(column: Column, subject: str) -> np.ndarray:
+    if not (pa.types.is_boolean(column.type) or pa.types.is_null(column.type)):
+        raise DataError(f"{subject} is {type_name(column.type)}, not true or false; compare it with something")
+    return true_rows(column)
 
 
 def _call(function: _Function, arrays: _Arrays, rows: int, subject: str) -> np.ndarray:

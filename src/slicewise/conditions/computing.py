@@ -156,6 +156,8 @@ class _Expression:
         if isinstance(tree, Name):
             return _column(self.columns[tree.name])
         operands = [self.compute(operand) for operand in tree.operands]
+        if tree.op == "neg":
+            return self._calculate(Node("-", tree.operands, tree.at), _literal(0), *operands)
         if tree.op == "is null":
             return Values("boolean", ~(operands[0].valid & np.True_))
         if tree.op in ("and", "or", "not"):

@@ -1,4 +1,7 @@
-"""Parsing: from the text of a condition to a tree, by hand and without Python's ``eval``. Computed in ``computing``."""
+"""Parsing: from the text of a condition or an expression to a tree, by hand and without Python's ``eval``.
+
+Conditions of windows are computed in ``computing``; expressions get types in ``typed`` and are computed from there.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ import decimal
 import functools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from slicewise.errors import QueryError
+import pyarrow as pa
 
-__all__ = ["Literal", "Name", "Node", "Tree", "names_in", "parse", "point_at"]
+from slicewise.columns import TYPE_NAMES
+from slicewise.errors import QueryError, did_you_mean
+
+__all__ = ["FUNCTIONS", "Literal", "Name", "Node", "Tree", "is_plain", "names_in", "nodes_in", "parse", "point_at"]
 
 # -- the tree: each node knows where in the text it stands
 
@@ -34,11 +40,16 @@ class Name:
 
 @dataclass(frozen=True)
 class Node:
-    """An operator over its operands; ``and`` and ``or`` have any number of them, ``in`` its list after the first."""
+    """An operator over its operands; ``and`` and ``or`` have any number of them, ``in`` its list after the first.
+
+    A function is an operator too. ``case`` has its conditions and values in turn, then what holds otherwise; ``to`` is
+    the type of a ``cast``.
+    """
 
     op: str
     operands: tuple[Tree, ...]
     at: int
+    to: pa.DataType | None = field(default=None, repr=False)
 
 
 Tree = Literal | Name | Node
@@ -53,7 +64,30 @@ def names_in(tree: Tree) -> Iterator[str]:
             yield from names_in(operand)
 
 
+def nodes_in(tree: Tree) -> Iterator[Node]:
+    """The operators and functions of an expression."""
+    if isinstance(tree, Node):
+        yield tree
+        for operand in tree.operands:
+            yield from nodes_in(operand)
+
+
+def is_plain(tree: Tree) -> bool:
+    """Whether an expression has no functions in it: only comparisons, logic and arithmetic."""
+    return not any(node.op in FUNCTIONS or node.op in ("case", "cast") for node in nodes_in(tree))
+
+
 # -- from text to tree
+
+#: The functions by name, and how many arguments each takes at least and at most.
+FUNCTIONS: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(("abs", "sqrt", "exp", "ln", "log10", "sin", "cos", "tan", "floor", "ceil"), (1, 1)),
+    "pow": (2, 2),
+    "round": (1, 2),
+    "coalesce": (1, 1000),
+    "least": (2, 1000),
+    "greatest": (2, 1000),
+}
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -61,12 +95,25 @@ _TOKEN = re.compile(
   | (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
   | (?P<quoted>`(?:[^`]|``)+`)
   | (?P<word>[^\W\d]\w*)
-  | (?P<sign><=|>=|<>|!=|==|[=<>+\-*/%(),])
+  | (?P<sign><=|>=|<>|!=|==|[=<>+\-*/%(),.])
   | (?P<end>\Z)
     )""",
     re.VERBOSE,
 )
 _KEYWORDS = {"and", "or", "not", "is", "in", "between", "null", "true", "false"}
+#: Other names of functions, and ours.
+_SAME_FUNCTION = {"power": "pow", "ceiling": "ceil"}
+#: What a cast may make, by Spark's names.
+_CAST_TYPES = {
+    **{name: type_ for name, type_ in TYPE_NAMES.items() if name not in ("binary", "timestamp_ntz")},
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "real": pa.float32(),
+}
+#: What may follow a column, also one that is called `case`.
+_AFTER_NAMES = ("and", "or", "is", "in", "not", "between")
+_DECIMALS = ("decimal", "dec", "numeric")
+_MOST_DIGITS = 38
 _SAME_SIGN = {"=": "==", "<>": "!="}
 _COMPARE = ("==", "!=", "<", "<=", ">", ">=")
 _HELP = "write a column name, or an expression such as \"price < 10 and kind = 'trade'\""
@@ -79,8 +126,8 @@ def point_at(text: str, at: int) -> str:
     return f"    {shown}\n    {' ' * (at - first)}^"
 
 
-def _refusal(problem: str) -> QueryError:
-    return QueryError(f"`condition` {problem}", parameter="condition")
+def _refusal(problem: str, parameter: str) -> QueryError:
+    return QueryError(f"`{parameter}` {problem}", parameter=parameter)
 
 
 @dataclass(frozen=True)
@@ -91,17 +138,17 @@ class _Token:
 
 
 @functools.lru_cache(maxsize=256)
-def parse(text: str) -> Tree:
-    """The tree of an expression.
+def parse(text: str, parameter: str = "condition") -> Tree:
+    """The tree of an expression; errors call it by the ``parameter`` that it was given for.
 
     >>> parse("not v = 3")
     Node(op='not', operands=(Node(op='==', operands=(Name(name='v', at=4), Literal(value=3, at=8)), at=6),), at=0)
     """
-    parser = _Parser(text)
+    parser = _Parser(text, parameter)
     try:
         tree = parser.disjunction()
     except RecursionError:
-        raise _refusal(f"is nested too deeply; got {text[:40]!r}...; make it simpler") from None
+        raise _refusal(f"is nested too deeply; got {text[:40]!r}...; make it simpler", parameter) from None
     if parser.token.kind != "end":
         parser.refuse("`and`, `or` or the end")
     return tree
@@ -110,15 +157,18 @@ def parse(text: str) -> Tree:
 class _Parser:
     """Recursive descent, a method for each level of binding: ``or``, ``and``, ``not``, tests, ``+``, ``*``, values."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, parameter: str) -> None:
+        self.text, self.parameter = text, parameter
         self.token = self._read(0)
 
     def refuse(self, wanted: str) -> NoReturn:
         token = self.token
         got = "ends" if token.kind == "end" else f"has {token.value!r}"
         help_ = "put a name that is no single word, or a keyword, in backticks" if token.kind == "word" else _HELP
-        raise _refusal(f"{got} where {wanted} should be; got\n{point_at(self.text, token.at)}\n{help_}")
+        self._refuse_at(token.at, f"{got} where {wanted} should be", help_)
+
+    def _refuse_at(self, at: int, problem: str, instead: str) -> NoReturn:
+        raise _refusal(f"{problem}; got\n{point_at(self.text, at)}\n{instead}", self.parameter)
 
     def disjunction(self) -> Tree:
         return self._chain("or", self._conjunction)
@@ -149,7 +199,7 @@ class _Parser:
             return self._maybe_not(negated, Node("is null", (left,), at))
         negated = self._take("not")
         if self._take("in"):
-            return self._maybe_not(negated, Node("in", (left, *self._list()), at))
+            return self._maybe_not(negated, Node("in", (left, *self._list(self._sum)), at))
         if self._take("between"):
             low = self._sum()
             self._expect("and")
@@ -159,11 +209,11 @@ class _Parser:
             self.refuse("`in` or `between`")
         return left
 
-    def _list(self) -> list[Tree]:
+    def _list(self, item: Callable[[], Tree]) -> list[Tree]:
         self._expect("(")
-        items = [self._sum()]
+        items = [item()]
         while self._take(","):
-            items.append(self._sum())
+            items.append(item())
         self._expect(")")
         return items
 
@@ -186,7 +236,7 @@ class _Parser:
             value = self._signed()
             if isinstance(value, Literal) and isinstance(value.value, (int, decimal.Decimal, float)):
                 return Literal(-value.value, token.at)
-            return Node("-", (Literal(0, token.at), value), token.at)
+            return Node("neg", (value,), token.at)
         return self._signed() if self._take("+") else self._value()
 
     def _value(self) -> Tree:
@@ -204,12 +254,99 @@ class _Parser:
             quote = token.value[0]
             return Literal(token.value[1:-1].replace(quote * 2, quote), self._next().at)
         if token.kind == "quoted":
-            return Name(token.value[1:-1].replace("``", "`"), self._next().at)
+            return self._name()
+        if token.kind == "word" and self._begins_case():
+            return self._case()
+        if token.kind == "word" and self._following().value == "(" and token.value.lower() not in _KEYWORDS:
+            return self._call()
         if token.kind == "word" and token.value.lower() in ("null", "true", "false"):
             return Literal({"null": None, "true": True, "false": False}[self._next().value.lower()], token.at)
         if token.kind == "word" and token.value.lower() not in _KEYWORDS:
-            return Name(self._next().value, token.at)
+            return self._name()
         self.refuse("a value")
+
+    def _name(self) -> Name:
+        """A column, or a field of one: ``a.b``."""
+        at, parts = self.token.at, []
+        while True:
+            if self.token.kind not in ("word", "quoted"):
+                self.refuse("the name of a field")
+            token = self._next()
+            parts.append(token.value if token.kind == "word" else token.value[1:-1].replace("``", "`"))
+            if not self._take("."):
+                return Name(".".join(parts), at)
+
+    def _begins_case(self) -> bool:
+        """Whether the word is that of an expression, and not a column that is called so."""
+        following = self._following()
+        begins = following.kind in ("word", "quoted", "number", "text") or following.value in ("(", "-", "+")
+        return self.token.value.lower() == "case" and begins and following.value.lower() not in _AFTER_NAMES
+
+    def _case(self) -> Tree:
+        at = self._next().at
+        subject = None if self._is("when") else self.disjunction()
+        parts: list[Tree] = []
+        while self._take("when"):
+            when_at, value = self.token.at, self.disjunction()
+            parts.append(value if subject is None else Node("==", (subject, value), when_at))
+            self._expect("then")
+            parts.append(self.disjunction())
+        if not parts:
+            self.refuse("`when`")
+        parts.append(self.disjunction() if self._take("else") else Literal(None, self.token.at))
+        self._expect("end")
+        return Node("case", tuple(parts), at)
+
+    def _call(self) -> Tree:
+        token = self._next()
+        name = _SAME_FUNCTION.get(token.value.lower(), token.value.lower())
+        if name == "cast":
+            return self._cast(token.at)
+        if name not in FUNCTIONS:
+            known = did_you_mean(name, (*FUNCTIONS, "cast"))
+            self._refuse_at(token.at, f"has an unknown function {token.value!r}", known)
+        arguments = self._list(self.disjunction)
+        least, most = FUNCTIONS[name]
+        if not least <= len(arguments) <= most:
+            wanted = f"{least}" if least == most else f"{least} or more" if most > 2 else f"{least} or {most}"
+            number = f"takes {wanted} argument{'' if wanted == '1' else 's'}"
+            self._refuse_at(
+                token.at,
+                f"calls `{name}` with {len(arguments)} argument{'s' * (len(arguments) > 1)}",
+                f"`{name}` {number}",
+            )
+        return Node(name, tuple(arguments), token.at)
+
+    def _cast(self, at: int) -> Node:
+        self._expect("(")
+        value = self.disjunction()
+        self._expect("as")
+        to = self._type()
+        self._expect(")")
+        return Node("cast", (value,), at, to)
+
+    def _type(self) -> pa.DataType:
+        token = self.token
+        name = token.value.lower()
+        if token.kind != "word" or name not in (*_CAST_TYPES, *_DECIMALS):
+            known = did_you_mean(name, (*_CAST_TYPES, "decimal"))
+            self._refuse_at(token.at, f"has {token.value!r} where a type should be", known)
+        self._next()
+        if name not in _DECIMALS:
+            return _CAST_TYPES[name]
+        digits = [10, 0]
+        if self._take("("):
+            digits = [self._whole(), self._whole() if self._take(",") else 0]
+            self._expect(")")
+        if not (1 <= digits[0] <= _MOST_DIGITS and digits[1] <= digits[0]):
+            limits = f"a decimal has 1 to {_MOST_DIGITS} digits, and no more of them behind the point"
+            self._refuse_at(token.at, f"has decimal({digits[0]}, {digits[1]})", limits)
+        return pa.decimal128(*digits)
+
+    def _whole(self) -> int:
+        if self.token.kind != "number" or not self.token.value.isdecimal():
+            self.refuse("a whole number")
+        return int(self._next().value)
 
     def _read(self, at: int) -> _Token:
         match = _TOKEN.match(self.text, at)
@@ -217,7 +354,14 @@ class _Parser:
             return _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
         at += len(self.text[at:]) - len(self.text[at:].lstrip())
         what = "a quote that is not closed" if self.text[at] in "'\"`" else "something that we cannot read"
-        raise _refusal(f"has {what}; got\n{point_at(self.text, at)}\n{_HELP}")
+        self._refuse_at(at, f"has {what}", _HELP)
+
+    def _following(self) -> _Token:
+        """The token after the present one."""
+        return self._read(self.token.at + len(self.token.value))
+
+    def _is(self, word: str) -> bool:
+        return self.token.kind in ("word", "sign") and self.token.value.lower() == word
 
     def _next(self) -> _Token:
         token = self.token
@@ -225,7 +369,7 @@ class _Parser:
         return token
 
     def _take(self, word: str) -> bool:
-        if self.token.kind in ("word", "sign") and self.token.value.lower() == word:
+        if self._is(word):
             self._next()
             return True
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.filtered import unfiltered
 from slicewise.aggregates.order import MaxCount, MinCount, Range
 from slicewise.windows import Context
 from slicewise.workload import Workload
@@ -35,8 +36,9 @@ class AggregateTraits:
     def of(cls, aggregate: Aggregate) -> AggregateTraits:
         """The traits of an aggregate, under the name that messages call it."""
         a = aggregate
+        inner = unfiltered(a)
         # By the function and not by the class: a subclass may have replaced it.
-        of_extremes = type(a).combine in {cls.combine for cls in (Range, MaxCount, MinCount)}
+        of_extremes = type(inner).combine in {cls.combine for cls in (Range, MaxCount, MinCount)}
         extreme = a.commutative and (a.selective or of_extremes)
         return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind, extreme)
 

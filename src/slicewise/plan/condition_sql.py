@@ -15,9 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from slicewise.conditions.expression import Expression
 from slicewise.conditions.parsing import Literal, Name, Tree, parse
 
-__all__ = ["UntranslatableError", "condition_sql"]
+__all__ = ["UntranslatableError", "condition_sql", "text_literal"]
 
 #: What Spark's decimals hold.
 DIGITS = 38
@@ -59,6 +60,8 @@ def condition_sql(condition: str, types: Mapping[str, pa.DataType], named: Calla
     >>> condition_sql("price < 10 and kind = 'a'", {"price": pa.int32(), "kind": pa.string()}, str)
     "coalesce(((price < CAST(10 AS BIGINT)) AND (CAST(kind AS STRING) = 'a')), false)"
     """
+    if isinstance(condition, Expression):  # a column like any other, computed before
+        return f"coalesce({named(condition)}, false)"
     translated = _Translation(types, named).of(parse(condition))
     if translated.kind not in ("boolean", "null"):
         raise UntranslatableError(f"{condition!r} is neither true nor false")
@@ -75,6 +78,8 @@ class _Translation:
         if isinstance(tree, Name):
             return _column(self.named(tree.name), self.types[tree.name])
         operands = [self.of(operand) for operand in tree.operands]
+        if tree.op == "neg":
+            return _calculate("-", _literal(0), operands[0])
         if tree.op == "is null":
             return _Typed(f"({operands[0].text} IS NULL)", "boolean")
         if tree.op in ("and", "or", "not"):
@@ -95,10 +100,7 @@ def _literal(value: Any) -> _Typed:
     if isinstance(value, bool):
         return _Typed(str(value).lower(), "boolean")
     if isinstance(value, str):
-        # Text that a parser's settings might read otherwise is spelled in bytes.
-        plain = _PLAIN_TEXT.fullmatch(value)
-        text = f"'{value}'" if plain else f"CAST(X'{value.encode().hex()}' AS STRING)"
-        return _Typed(text, "text")
+        return _Typed(text_literal(value), "text")
     if isinstance(value, int):
         return _integer(str(value), most=abs(value), long=abs(value) < LONG)
     if isinstance(value, float):
@@ -107,6 +109,12 @@ def _literal(value: Any) -> _Typed:
     scale = max(-int(exponent), 0)
     digits = max(len(figures) + max(int(exponent), 0), scale)
     return _Typed(f"CAST('{value:f}' AS {_decimal_type(digits, scale)})", "decimal", digits=digits, scale=scale)
+
+
+def text_literal(value: str) -> str:
+    """A text in Spark's SQL; one that a parser's settings might read otherwise is spelled in bytes."""
+    plain = _PLAIN_TEXT.fullmatch(value)
+    return f"'{value}'" if plain else f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _column(text: str, type_: pa.DataType) -> _Typed:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.filtered import unfiltered
 from slicewise.aggregates.histograms import OfHistogram
 from slicewise.amounts import INTEGER, Amount
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
@@ -78,7 +79,7 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: int | None 
     lines += ["", "kept per slice", "  first and last event time, rows"]
     lines += [f"  {a!r:<{label}}  {_traits(a)}" for a in aggregates]
     if keep_tuples(c):
-        stored = ", ".join(dict.fromkeys([workload.time, *workload.columns]))
+        stored = ", ".join(map(str, dict.fromkeys([workload.time, *workload.columns])))
         lines.append(f"  and each row: {stored}")
     if not ordered:
         lines += ["", "on Spark", *explain_routes(workload)]
@@ -88,6 +89,8 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: int | None 
 def _opening(workload: Workload, ordered: bool) -> str:
     keys = f"keys {', '.join(workload.keys)}" if workload.keys else "no keys"
     parts = [f"time {workload.time}" + (f" in {workload.unit}" if workload.unit else ""), keys]
+    if workload.where is not None:
+        parts.append(f"rows where {workload.where.text}")
     if workload.order:
         parts.append(f"ties broken by {', '.join(workload.order)}")
     if ordered:
@@ -154,7 +157,7 @@ def _removal(c: Characteristics, aggregates: list[Aggregate]) -> Decision:
         if not shift:
             return Decision("never", shift.reason)
         # Counts are exact; of other types one only knows when rows come.
-        exactness = (True, True) if isinstance(aggregate, EXACT) else (True, False)
+        exactness = (True, True) if isinstance(unfiltered(aggregate), EXACT) else (True, False)
         way = tuple(how_rows_leave(traits, exact=exact).choice for exact in exactness)
         ways.setdefault(way, []).append(repr(aggregate))
         for choice in way:
@@ -195,7 +198,7 @@ def _store(aggregate: Aggregate, c: Characteristics) -> Decision:
     """The store, which depends on types that are not known yet where an inverse may or may not be exact."""
     traits = AggregateTraits.of(aggregate)
     exact, rounded = (choose_store(traits, c, exact=e) for e in (True, False))
-    if exact == rounded or isinstance(aggregate, EXACT):
+    if exact == rounded or isinstance(unfiltered(aggregate), EXACT):
         return exact
     return Decision(
         f"{exact.choice} or {rounded.choice}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from slicewise.aggregates.guarded import guarded
 from slicewise.aggregates.sharing import covering, shared_monoids
 from slicewise.amounts import UNITS, format_instant
 from slicewise.columns import holds_dates
-from slicewise.errors import AggregateError, QueryError
+from slicewise.errors import AggregateError, FailedWindowsError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
 from slicewise.results import ResultSchema
@@ -121,6 +121,8 @@ class Plan:
     order
         The columns that put rows of equal event time in order; rows that are equal in these too stay in the order in
         which they came.
+    failures
+        The windows that have no value and nobody has been told of yet; the one thing about a plan that changes.
     """
 
     workload: Workload
@@ -140,6 +142,7 @@ class Plan:
     schema: ResultSchema
     max_slice: int | None = None
     order: tuple[str, ...] = ()
+    failures: list[FailedWindowsError] = field(default_factory=list)
 
     @functools.cached_property
     def nested_dates(self) -> tuple[tuple[int, str], ...]:

@@ -12,6 +12,7 @@ from slicewise.aggregates.arithmetic import Avg, Count, Sum, TryAvg, TrySum
 from slicewise.aggregates.bits import BitAnd, BitOr, BitXor, BoolAnd, BoolOr, CountIf
 from slicewise.aggregates.comoments import Corr, CovarPop, CovarSamp
 from slicewise.aggregates.fading import Ewma
+from slicewise.aggregates.filtered import unfiltered
 from slicewise.aggregates.higher_moments import Kurtosis, Skewness
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
@@ -37,6 +38,7 @@ from slicewise.plan.axes import scale_of
 from slicewise.plan.characteristics import characteristics_of
 from slicewise.plan.condition_sql import UntranslatableError, condition_sql
 from slicewise.plan.decisions import Decision, keep_tuples
+from slicewise.plan.expression_sql import in_the_jvm
 from slicewise.windows import Window
 from slicewise.workload import Query, Workload
 
@@ -80,14 +82,16 @@ def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> De
     sliced = _sliced(query.window, types)
     if not sliced:
         return Decision(ROWS, sliced.reason)
-    for aggregate in query.aggregates.values():
+    for aggregate in map(unfiltered, query.aggregates.values()):
         if type(aggregate) not in IN_THE_JVM:
             return Decision(ROWS, f"{aggregate!r} {_WHY_ROWS.get(type(aggregate), 'is computed in Python')}")
         if isinstance(aggregate, (MinBy, MaxBy)) and aggregate.k is not None:
             return Decision(ROWS, f"{aggregate!r} keeps several rows, and is computed in Python")
         if types is not None and type(aggregate) is MaxBy and not can_turn_around(types[aggregate.columns[1]]):
             return Decision(ROWS, f"{aggregate!r} goes by {types[aggregate.columns[1]]}, which the JVM cannot reverse")
-    return Decision(SLICES, sliced.reason)
+    columns = [column for a in query.aggregates.values() for column in a.columns]
+    computed = in_the_jvm([*columns, *query.window.reads], types)
+    return Decision(SLICES, sliced.reason) if computed else Decision(ROWS, computed.reason)
 
 
 def _sliced(window: Window, types: Mapping[str, pa.DataType] | None) -> Decision:

@@ -70,8 +70,10 @@ class AheadLimit:
         wrong = batch.times > furthest
         if not wrong.any():
             return batch, None
-        rows = np.flatnonzero(wrong).tolist()
-        return batch.pick(np.flatnonzero(~wrong)), self._error(batch.label(rows[0], self.workload), now, rows)
+        # A row that nobody means is no bad one; it does not move the watermark either.
+        rows = np.flatnonzero(wrong & batch.meant).tolist()
+        error = self._error(batch.label(rows[0], self.workload), now, rows) if rows else None
+        return batch.pick(np.flatnonzero(~wrong)), error
 
     def _reading(self) -> tuple[int, int]:
         now = self._clock()

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.columns import Column
-from slicewise.errors import DataError, QueryError, RefusedRowsError
+from slicewise.conditions.expression import derive, derived_types
+from slicewise.errors import DataError, ExpressionError, QueryError, RefusedRowsError
 from slicewise.plan.plan import ARRIVAL, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
 from slicewise.slicing.adapting import StateLayout, adapted_state
@@ -115,9 +116,15 @@ class Core:
     def insert(self, batch: Batch) -> Insertion:
         """Let checked rows in, without those that are refused; all of the others or none."""
         engine = self.bound(batch)
+        whole = batch
+        if self.ordered and len(batch):
+            self._check_order(batch, engine.latest)
+        if batch.selected is not None:
+            batch = batch.pick(np.flatnonzero(batch.selected))
         columns = {n: conform(c, self.types[n], n) for n, c in batch.columns.items()}
+        batch, columns, refusals = self._derived(batch, columns)
         shown = show_rows(engine.plan, columns, batch.times)
-        columns, refusals = shown.columns, []
+        columns = shown.columns
         if shown.failures:
             error = shown.error(lambda row: batch.label(row, self.workload))
             refusals.append(Refusal(error, batch.take(np.array(error.rows, np.int64))))
@@ -130,13 +137,27 @@ class Core:
             kept = np.delete(np.arange(len(batch)), gap.rows)
             batch, key, columns = batch.pick(kept), key[kept], {n: c.take(kept) for n, c in columns.items()}
         late = self._insert(engine, batch, key, columns) if len(batch) else np.empty(0, np.int64)
+        if whole.selected is not None:
+            engine.follow(whole.times)
         return Insertion(batch, late, refusals)
+
+    def _derived(self, batch: Batch, columns: Mapping[str, Column]) -> tuple[Batch, dict[str, Column], list[Refusal]]:
+        """The columns that queries are about, without the rows that one of them cannot be computed for."""
+        derived, failures = derive(self.workload.columns, columns, len(batch))
+        known = {name: derived.get(name, columns.get(name)) for name in self.workload.columns}
+        columns = {name: column for name, column in known.items() if column is not None}
+        failures = {**failures, **batch.failures}
+        if not failures:
+            return batch, columns, []
+        rows = sorted(failures)
+        error = ExpressionError(*failures[rows[0]], rows, batch.label(rows[0], self.workload), len(rows) - 1)
+        kept = np.delete(np.arange(len(batch)), rows)
+        refusal = Refusal(error, batch.take(np.array(rows, np.int64)))
+        return batch.pick(kept), {n: c.take(kept) for n, c in columns.items()}, [refusal]
 
     def _insert(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> np.ndarray:
         """Let rows in that nothing is wrong with; which of them are late."""
         times = batch.times
-        if self.ordered:
-            self._check_order(times, engine.latest)
         lateness = engine.judge(times)
         if len(lateness.late):
             rest = np.delete(np.arange(len(times)), lateness.late)
@@ -171,10 +192,12 @@ class Core:
             self._gaps = TickGaps(engine)
         return self._gaps.judge(batch, key, columns, self.workload)
 
-    def _check_order(self, times: np.ndarray, latest: int) -> None:
-        back = np.flatnonzero(times[1:] < times[:-1]) + 1 if times[0] >= latest else np.array([0])
+    def _check_order(self, batch: Batch, latest: int) -> None:
+        times = batch.times
+        so_far = np.maximum.accumulate(np.concatenate([[latest], times[:-1]]))
+        back = np.flatnonzero((times < so_far) & batch.meant)
         if len(back):
-            before = times[back[0] - 1] if back[0] else latest
+            before = so_far[back[0]]
             raise DataError(
                 f"rows must come in event-time order with ordered=True; row {back[0]} has {times[back[0]]} after "
                 f"{before}; sort them, or use operator() and advance()"
@@ -203,6 +226,7 @@ class Core:
 
     def bind(self, types: dict[str, pa.DataType], time_type: pa.DataType) -> Engine:
         """Make the engine for columns of these types."""
+        types = {**types, **derived_types(self.workload.columns, types)}
         self.engine = Engine(self._plan(self.workload, types, time_type))
         self.engine.watermark = self.watermark
         self.types, self.time_type = types, time_type
@@ -293,7 +317,7 @@ class Core:
         assert self.time_type is not None
         bound = BoundState(
             # The user may have given the types of other columns too.
-            types={name: self.types[name] for name in (*self.workload.keys, *self.workload.columns)},
+            types={name: self.types[name] for name in self._typed_columns},
             time_type=self.time_type,
             layout=StateLayout.of(self.engine.plan),
             engine=self.engine.saved(),
@@ -305,6 +329,10 @@ class Core:
             late=self._late,
         )
         return OperatorState(description, self.watermark, self.counters, bound)
+
+    @property
+    def _typed_columns(self) -> dict[str, None]:
+        return dict.fromkeys([*self.workload.keys, *self.workload.inputs, *self.workload.columns])
 
     def restore(self, state: OperatorState) -> None:
         """Continue from a state; everything is left as it was if that is refused."""
@@ -329,7 +357,7 @@ class Core:
         if self.engine is not None:
             going_on = {q.name for q in workload.queries if q in self.workload.queries}
             retired = retire(retired, counting(self.workload), going_on, workload)
-            missing = [c for c in workload.columns if c not in self.types]
+            missing = [c for c in workload.inputs if c not in self.types]
             if missing:
                 raise QueryError(
                     f"column {missing[0]!r} was never read before, so its type is not known; say it when the operator "
@@ -338,6 +366,7 @@ class Core:
                 )
             assert self.time_type is not None
             check_time(workload, self.time_type)
+            self.types = {**self.types, **derived_types(workload.columns, self.types)}
             plan = self._plan(workload, self.types, self.time_type)
             self.engine = Engine(plan, adapted_state(self.engine, plan))
         self.workload = workload

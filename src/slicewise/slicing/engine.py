@@ -183,6 +183,11 @@ class Engine:
             queries.insert(rows, len(times))
         self.latest = max(self.latest, int(times.max()))
 
+    def follow(self, times: np.ndarray) -> None:
+        """Take note of the event times of rows that nobody asks for: they move the watermark all the same."""
+        if len(times):
+            self.latest = max(self.latest, int(times.max()))
+
     def insert_slices(self, slices: Slices) -> None:
         """Let in slices that were cut elsewhere, at the edges of this plan; in any order."""
         if len(slices):

@@ -13,7 +13,7 @@ from slicewise.slicing.core import Core
 from slicewise.slicing.input import Batch
 from slicewise.slicing.outbox import Outbox
 from slicewise.slicing.row_buffer import RowBuffer
-from slicewise.slicing.user_code import take_window_failure
+from slicewise.slicing.user_code import take_window_failures
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
@@ -149,8 +149,9 @@ class Feed:
     def _step(self, watermark: int) -> None:
         engine = self._core.engine
         if engine is not None:
-            take_window_failure(engine.plan)  # of a step that was not finished
+            engine.plan.failures.clear()  # of a step that was not finished
         self._outbox.add(self._core.step(watermark))
         if engine is not None:
-            self._outbox.refuse(take_window_failure(engine.plan))
+            for failure in take_window_failures(engine.plan):
+                self._outbox.refuse(failure)
         self._core.renumber_keys()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from slicewise.amounts import INTEGER, UNITS
 from slicewise.columns import TYPE_NAMES, Column, arrow_of, physical_dtype
+from slicewise.conditions.expression import refuse_missing, selection
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import RowLabel
 from slicewise.times import INFINITY, largest_time
@@ -20,11 +22,14 @@ __all__ = [
     "Batch",
     "bounds_type",
     "check_time",
+    "column_in",
     "conform",
     "needs_unit",
     "parse_types",
     "read_batch",
+    "selected_rows",
     "to_times",
+    "value_in",
     "watermark_limit",
 ]
 
@@ -39,6 +44,8 @@ class Batch:
     """Rows, checked: event times, key columns as Arrow arrays, and the other columns that the workload reads.
 
     ``source`` is what the user handed in, with all its columns, so that late rows can be given back whole.
+    ``selected`` are the rows that the workload is about, None for all; ``failures`` those of which that cannot be told,
+    with the expression and what is wrong.
     """
 
     times: np.ndarray
@@ -46,6 +53,8 @@ class Batch:
     keys: list[pa.Array]
     columns: dict[str, Column]
     source: Mapping[str, Any]
+    selected: np.ndarray | None = None
+    failures: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -64,7 +73,14 @@ class Batch:
         """The rows at ``index``, to be processed."""
         columns = {name: column.take(index) for name, column in self.columns.items()}
         keys = [key.take(pa.array(index)) for key in self.keys]
-        return Batch(self.times[index], self.time_type, keys, columns, self.take(index).source)
+        selected = None if self.selected is None else self.selected[index]
+        failures = {i: self.failures[row] for i, row in enumerate(index.tolist()) if row in self.failures}
+        return Batch(self.times[index], self.time_type, keys, columns, self.take(index).source, selected, failures)
+
+    @property
+    def meant(self) -> np.ndarray:
+        """``selected`` as an array, also when all rows are."""
+        return np.ones(len(self), bool) if self.selected is None else self.selected
 
     def label(self, row: int, workload: Workload) -> RowLabel:
         """One of the rows, for messages."""
@@ -111,13 +127,17 @@ def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType], 
     ``time`` is where event times stand, if that is not the workload's time column.
     """
     columns, time = _as_mapping(data), time or workload.time
-    wanted = (time, *workload.keys, *workload.columns)
-    missing = [name for name in wanted if name not in columns]
+    given = {name: column_in(columns, name) for name in (time, *workload.keys, *workload.inputs)}
+    missing = [name for name, data in given.items() if data is None]
     if missing:
+        refuse_missing([*workload.columns, workload.where or ""], missing[0], columns)
         raise DataError(f"there is no column {missing[0]!r} in the rows; {did_you_mean(missing[0], columns)}")
-    times, time_type = to_times(columns[time], workload)
-    keys = [_arrow(columns[name], name, types.get(name)) for name in workload.keys]
-    values = {name: _column(columns[name], name, types.get(name)) for name in workload.columns}
+    kept = None if workload.where is None else _with_time_or_meant(given, time, workload, types)
+    if kept is not None:
+        return read_batch({n: _picked(d, kept) for n, d in columns.items()}, workload, types, time=time)
+    times, time_type = to_times(given[time], workload)
+    keys = [_arrow(given[name], name, types.get(name)) for name in workload.keys]
+    values = {name: _column(given[name], name, types.get(name)) for name in workload.inputs}
     lengths = {time: len(times), **{n: len(k) for n, k in zip(workload.keys, keys, strict=True)}}
     lengths |= {n: len(v) for n, v in values.items()}
     # Columns that nobody reads must fit too: late rows are given back whole.
@@ -127,7 +147,73 @@ def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType], 
             raise DataError(
                 f"all columns must have the same number of rows; got {len(times)} in {time!r} and {length} in {name!r}"
             )
-    return Batch(times, time_type, keys, values, columns)
+    selected, failures = selected_rows(workload, values, types, len(times))
+    return Batch(times, time_type, keys, values, columns, selected, failures)
+
+
+def _with_time_or_meant(
+    given: Mapping[str, Any], time: str, workload: Workload, types: Mapping[str, pa.DataType]
+) -> np.ndarray | None:
+    """The rows without those that have no event time and that nobody means; None where there are none of these."""
+    times = _column(given[time], workload.time, None)
+    timeless = np.ones(len(times), bool) if pa.types.is_null(times.type) else ~times.mask
+    assert workload.where is not None
+    values = {name: _column(given[name], name, types.get(name)) for name in workload.where.names}
+    if not timeless.any() or any(len(column) != len(times) for column in values.values()):
+        return None
+    selected, _ = selected_rows(workload, values, types, len(times))
+    assert selected is not None
+    nobodys = timeless & ~selected
+    return np.flatnonzero(~nobodys) if nobodys.any() else None
+
+
+def selected_rows(
+    workload: Workload, values: Mapping[str, Column], types: Mapping[str, pa.DataType], rows: int
+) -> tuple[np.ndarray | None, dict[int, tuple[str, str]]]:
+    """Which rows the workload is about, None for all; and of which that cannot be told, and why."""
+    if workload.where is None:
+        return None, {}
+    names = workload.where.names
+    known = {name: conform(values[name], types.get(name, values[name].type), name) for name in names}
+    return selection(workload.where, known, rows)
+
+
+def column_in(columns: Mapping[str, Any], name: str) -> Any:
+    """A column by its name, or the field of a struct: ``a.b``; None if there is neither."""
+    if name in columns:
+        return columns[name]
+    for at in reversed([i for i, c in enumerate(name) if c == "."]):
+        if name[:at] in columns:
+            return _field(columns[name[:at]], name[at + 1 :])
+    return None
+
+
+def _field(data: Any, path: str) -> Any:
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        if not pa.types.is_struct(data.type):
+            return None
+        fields = {field.name: pc.struct_field(data, [field.name]) for field in data.type}
+        return column_in(fields, path)
+    values = data.to_pylist() if isinstance(data, Column) else list(data)
+    if not all(v is None or isinstance(v, Mapping) for v in values):
+        return None
+    try:
+        return [None if v is None else value_in(v, path) for v in values]
+    except KeyError:
+        return None
+
+
+def value_in(row: Mapping[str, Any], name: str) -> Any:
+    """The value of a column in one row, or of a field of a struct; a KeyError if there is neither."""
+    if name in row or "." not in name:
+        return row[name]
+    for at in reversed([i for i, c in enumerate(name) if c == "."]):
+        inner = row.get(name[:at], name)
+        if inner is None:
+            return None
+        if isinstance(inner, Mapping):
+            return value_in(inner, name[at + 1 :])
+    raise KeyError(name)
 
 
 def to_times(data: Any, workload: Workload) -> tuple[np.ndarray, pa.DataType]:

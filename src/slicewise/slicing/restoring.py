@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from slicewise.columns import type_name
+from slicewise.conditions.expression import derived_types
 from slicewise.errors import StateError
 from slicewise.plan.plan import Plan
 from slicewise.slicing.adapting import adapted_state, carried_state
@@ -61,13 +62,14 @@ def continue_from(
     kept = workload.with_queries(tuple(q for q in workload.queries if queries.get(q.name) == repr(q)))
     retired = retire(bound.retired, bound.counting, [q.name for q in kept.queries], workload)
     measured = {m.column for q in kept.queries for m in q.window.measures if m.column}
-    wider = check_types(bound.types, types, measured)
-    missing = [c for c in workload.columns if c not in wider]
+    missing = [c for c in workload.inputs if c not in {**bound.types, **types}]
     if missing:
         raise StateError(
             f"the snapshot never read column {missing[0]!r}, so its type is not known; say it when the operator is "
             f"made: operator(types={{{missing[0]!r}: 'double'}})"
         )
+    derived = derived_types(workload.columns, {**bound.types, **types})
+    wider = check_types(bound.types, {**types, **derived}, measured)
     plan = make_plan(kept, wider, bound.time_type)
     engine = Engine(plan, widened_state(carried_state(bound.engine, bound.layout, plan), bound.types, plan))
     if kept.queries != workload.queries:

@@ -20,7 +20,7 @@ from slicewise.columns import Column, arrow_of
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import Results
 from slicewise.slicing.ahead import AheadLimit
-from slicewise.slicing.input import ROWS, Batch, needs_unit
+from slicewise.slicing.input import ROWS, Batch, needs_unit, selected_rows, value_in
 from slicewise.times import INFINITY, LARGEST_TIME, largest_time
 from slicewise.workload import Workload
 
@@ -121,20 +121,12 @@ class RowBuffer:
 
     def _checked(self, time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
         """Take a row that needs a closer look: it may end a window, have a key or a time zone, or be wrong."""
-        at = self._time(time)
-        furthest = INFINITY
-        if self.ahead is not None:
-            furthest = self.ahead.check(at, self._type_with(self._zone), lambda: self._named_key(row, key))
-        latest = self.times[-1] if self.ordered and self.times else self.latest
-        if self.ordered and at < latest:
-            raise DataError(
-                f"rows must come in event-time order with ordered=True; got {at} after {latest}; sort them, or use "
-                "operator() and advance()"
-            )
-        if not self.workload.keys and key not in (None, ()):
-            raise DataError(
-                f"the workload has no keys; got the key {key!r}; name the key columns: Workload(keys=[...])"
-            )
+        try:
+            at, furthest = self._judged(time, row, key)
+        except DataError:
+            if self._is_meant(row):
+                raise
+            return NOTHING
         # Asked before the row is in, because a closed operator refuses here.
         if self._edge <= -INFINITY:
             due, self._limit = self.next_due()
@@ -152,15 +144,45 @@ class RowBuffer:
             self._reset(at, self._edge)
         return NOTHING
 
+    def _judged(self, time: Any, row: Mapping[str, Any], key: Any) -> tuple[int, int]:
+        """The event time of a row, and the furthest that it may have; refuses one that is wrong."""
+        at, furthest = self._time(time), INFINITY
+        if self.ahead is not None:
+            furthest = self.ahead.check(at, self._type_with(self._zone), lambda: self._named_key(row, key))
+        latest = self.times[-1] if self.ordered and self.times else self.latest
+        if self.ordered and at < latest:
+            raise DataError(
+                f"rows must come in event-time order with ordered=True; got {at} after {latest}; sort them, or use "
+                "operator() and advance()"
+            )
+        if not self.workload.keys and key not in (None, ()):
+            raise DataError(
+                f"the workload has no keys; got the key {key!r}; name the key columns: Workload(keys=[...])"
+            )
+        return at, furthest
+
+    def _is_meant(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row that is wrong would count; if not, nothing is wrong with it."""
+        if self.workload.where is None or not isinstance(row, Mapping):
+            return True
+        try:
+            values = {name: Column.of([value_in(row, name)]) for name in self.workload.where.names}
+            selected, _ = selected_rows(self.workload, values, {}, 1)
+        except (DataError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowException):
+            return True
+        return selected is None or bool(selected[0])
+
     def batch(self, types: Mapping[str, pa.DataType]) -> Batch:
         """The buffered rows as columns. Raises if a row is not right, and keeps the others.
 
         ``types`` are those of columns that are known already.
         """
-        columns = {name: self._column(name, types.get(name)) for name in self.workload.columns}
+        columns = {name: self._column(name, types.get(name)) for name in self.workload.inputs}
         times = self._time_column()
         keys = [self._key_column(i, name, types.get(name)) for i, name in enumerate(self.workload.keys)]
-        return Batch(times, self._type_with(self.zone), keys, columns, {ROWS: list(self.rows)})
+        selected, failures = selected_rows(self.workload, columns, types, len(times))
+        source = {ROWS: list(self.rows)}
+        return Batch(times, self._type_with(self.zone), keys, columns, source, selected, failures)
 
     def clear(self, latest: int) -> None:
         """Forget the buffered rows, the latest of this event time: they have been taken."""
@@ -232,7 +254,7 @@ class RowBuffer:
         except (KeyError, TypeError, IndexError, OverflowError):
             pass
         try:
-            return Column.of([row[name] for row in self.rows], type_)
+            return Column.of([value_in(row, name) for row in self.rows], type_)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, pa.ArrowException):
             self._refuse_bad_row(name, type_)
             raise
@@ -242,7 +264,7 @@ class RowBuffer:
         seen: list[Any] = []
         for i, row in enumerate(self.rows):
             try:
-                value = row[name]
+                value = value_in(row, name)
                 # With one value from before, an array of both fails if they are of different kinds.
                 Column.of([*seen, value], type_)
                 if value is not None and not seen:
@@ -255,11 +277,13 @@ class RowBuffer:
     def _complaint(self, name: str, time: int, row: Any, seen: list[Any], type_: pa.DataType | None) -> str:
         if not isinstance(row, Mapping):
             return f"a row must be a mapping of columns; got {row!r} at time {time}; it was left out"
-        if name not in row:
+        try:
+            value = value_in(row, name)
+        except KeyError:
             return f"there is no column {name!r} in the row at time {time}; it was left out; {did_you_mean(name, row)}"
         known = str(type_) if type_ is not None else f"values like {seen[0]!r}" if seen else "values of one type"
         return (
-            f"column {name!r} holds {known}; got {row[name]!r} in the row at time {time}; it was left out. To hold "
+            f"column {name!r} holds {known}; got {value!r} in the row at time {time}; it was left out. To hold "
             f"both, say what the column is: operator(types={{{name!r}: 'double'}})"
         )
 
@@ -307,11 +331,11 @@ class RowBuffer:
         names = self.workload.keys
         if key is None:
             try:
-                return tuple(row[name] for name in names)
+                return tuple(value_in(row, name) for name in names)
             except (KeyError, TypeError, IndexError) as error:
                 if not isinstance(row, Mapping):
                     raise DataError(f"a row must be a mapping of columns; got {row!r}") from error
-                missing = next(n for n in names if n not in row)
+                missing = next((n for n in names if n not in row), names[0])
                 raise DataError(
                     f"there is no key column {missing!r} in the row; {did_you_mean(missing, row)}"
                 ) from error

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.errors import RefusedRowsError, UserCodeInWindowError
+from slicewise.errors import FailedWindowsError, RefusedRowsError
 from slicewise.plan.plan import VALUES
 from slicewise.results import Results
 from slicewise.slicing.core import Core
@@ -24,7 +24,7 @@ from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.snapshots import Counters, OperatorState
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.slicing.user_code import take_window_failure
+from slicewise.slicing.user_code import joined_failures, take_window_failures
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
@@ -75,7 +75,7 @@ class Shard:
         self._core = Core(workload, types=types, ties=VALUES, judges_gaps=gaps)
         self._core.bind(dict(self._core.types), time_type)
         self._bad: list[BadRows] = []
-        self._failed: UserCodeInWindowError | None = None
+        self._failed: list[FailedWindowsError] = []
         self._arrivals: list[_Arrival] = []
 
     @property
@@ -149,7 +149,7 @@ class Shard:
 
     def advance(self, watermark: int) -> Results:
         """Move the watermark on; rows that are found out when they are put in order are left out, and it goes on."""
-        take_window_failure(self.engine.plan)  # of a step that was not finished
+        self.engine.plan.failures.clear()  # of a step that was not finished
         while True:
             try:
                 results = self._core.step(watermark)
@@ -158,12 +158,12 @@ class Shard:
                 continue
             self._arrivals = []
             self._core.renumber_keys(late_rows_have_keys=True)
-            self._note_windows(take_window_failure(self.engine.plan))
+            self._failed = joined_failures([*self._failed, *take_window_failures(self.engine.plan)])
             return results
 
-    def failed_windows(self) -> UserCodeInWindowError | None:
-        """The error of the windows that have no value since this was last asked."""
-        failed, self._failed = self._failed, None
+    def failed_windows(self) -> list[FailedWindowsError]:
+        """The errors of the windows that have no value since this was last asked, one for each kind."""
+        failed, self._failed = self._failed, []
         return failed
 
     def late_rows(self, column: str, keys: Sequence[str]) -> tuple[pa.Array, list[pa.Array]] | None:
@@ -191,12 +191,6 @@ class Shard:
     def restore(self, state: OperatorState) -> None:
         """Continue from a state of this workload; queries may have been added or removed since."""
         self._core.restore(state)
-
-    def _note_windows(self, error: UserCodeInWindowError | None) -> None:
-        if error is not None:
-            before = 0 if self._failed is None else 1 + self._failed.others
-            first = self._failed or error
-            self._failed = UserCodeInWindowError(first.reason, first.label, before + error.others)
 
     def _note_records(self, error: RefusedRowsError) -> None:
         """Rows that a step refused: as they came, if that was since the last step."""

@@ -32,7 +32,7 @@ __all__ = ["FORMAT", "BoundState", "Counters", "OperatorState", "counting", "des
 #: The format that is written, and the oldest one that is read.
 FORMAT, OLDEST = 6, 5
 #: What may not change between a snapshot and the workload that continues from it.
-IDENTITY = ("time", "unit", "keys", "order", "lateness", "ordered")
+IDENTITY = ("time", "unit", "keys", "order", "lateness", "ordered", "where")
 #: The name under which the type of the time column stands beside those of other columns.
 _TIME = "\0time"
 
@@ -170,10 +170,10 @@ class OperatorState:
         """Refuse to continue with a workload that the state does not belong to."""
         was, now = self.description, describe(workload, ordered)
         for name in IDENTITY:
-            if was[name] != now[name]:
+            if was.get(name) != now.get(name):
                 raise StateError(
-                    f"the snapshot belongs to another workload: its `{name}` is {was[name]!r}, this one's "
-                    f"{now[name]!r}; only queries may be added or removed"
+                    f"the snapshot belongs to another workload: its `{name}` is {was.get(name)!r}, this one's "
+                    f"{now.get(name)!r}; only queries may be added or removed"
                 )
         if not any(was["queries"].get(name) == query for name, query in now["queries"].items()):
             raise StateError(
@@ -191,7 +191,8 @@ class OperatorState:
 
 def describe(workload: Workload, ordered: bool) -> dict[str, Any]:
     """What a workload is, as far as its state depends on it."""
-    return {
+    filter_ = {} if workload.where is None else {"where": workload.where.text}
+    return filter_ | {
         "time": workload.time,
         "unit": workload.unit,
         "keys": list(workload.keys),

@@ -7,16 +7,22 @@ the rows are, and it is asked again when they are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.guarded import GuardedMonoid, search_by_halves, shown_error
 from slicewise.columns import Column
-from slicewise.errors import DataError, RefusedRowsError, StateError, UserCodeError, UserCodeInWindowError
+from slicewise.errors import (
+    DataError,
+    FailedRowsError,
+    FailedWindowsError,
+    RefusedRowsError,
+    StateError,
+    UserCodeError,
+)
 from slicewise.plan.plan import Plan
 from slicewise.results import ResultSchema, RowLabel
 from slicewise.slicing.keys import KeyTable
@@ -27,8 +33,9 @@ from slicewise.windows import Conditional
 
 __all__ = [
     "ShownRows",
+    "joined_failures",
     "show_rows",
-    "take_window_failure",
+    "take_window_failures",
     "with_key",
     "with_lifted",
 ]
@@ -135,19 +142,22 @@ def with_lifted(rows: Tuples, plan: Plan) -> Tuples:
 
 def with_key(error: RefusedRowsError, key_of: np.ndarray, keys: KeyTable, schema: ResultSchema) -> RefusedRowsError:
     """The same error with the key of the row that it names; ``key_of`` has the numbers of keys at its places."""
-    if not isinstance(error, UserCodeError) or error.place is None:
+    if not isinstance(error, FailedRowsError) or error.place is None:
         return error
     key = dict(zip(schema.key_names, keys.key(int(key_of[error.rows[0]])), strict=True))
     place = replace(error.place, key=key, time_type=schema.time_type, unit=schema.unit)
-    return UserCodeError(error.code, error.failure, error.rows, place, error.others)
+    return error.placed(place)
 
 
-def take_window_failure(plan: Plan) -> UserCodeInWindowError | None:
-    """The error of the windows that have no value since this was last asked; None if all have theirs."""
-    guarded: list[Any] = [m for m in plan.monoids if isinstance(m, GuardedMonoid) and m.failed_windows]
-    if not guarded:
-        return None
-    first, failed = guarded[0].first_failure, sum(m.failed_windows for m in guarded)
-    for monoid in guarded:
-        monoid.failed_windows, monoid.first_failure = 0, None
-    return UserCodeInWindowError(first.reason, first.label, failed - 1)
+def take_window_failures(plan: Plan) -> list[FailedWindowsError]:
+    """The errors of the windows that have no value since this was last asked, one for each kind of error."""
+    failures = list(plan.failures)
+    plan.failures.clear()
+    return joined_failures(failures)
+
+
+def joined_failures(failures: Sequence[FailedWindowsError]) -> list[FailedWindowsError]:
+    """One error for each kind, which names the first window and counts the others."""
+    kinds = {type(error): error for error in reversed(failures)}
+    counts = {kind: sum(1 + e.others for e in failures if type(e) is kind) for kind in kinds}
+    return [kind(first.reason, first.label, counts[kind] - 1) for kind, first in kinds.items()]

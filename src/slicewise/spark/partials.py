@@ -21,6 +21,7 @@ from slicewise.aggregates.arithmetic import Avg, Count, Sum, TryAvg, TrySum
 from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
 from slicewise.aggregates.bits import BitAnd, BitOr, BitXor, BoolAnd, BoolOr, CountIf
 from slicewise.aggregates.comoments import Corr, CovarPop, CovarSamp
+from slicewise.aggregates.filtered import Filtered, FilteredMonoid
 from slicewise.aggregates.higher_moments import Kurtosis, Skewness
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.order import DecimalRange, Max, MaxCount, Min, MinCount, Range
@@ -40,6 +41,7 @@ from slicewise.aggregates.sharing import SharedMonoid, shared_parts
 from slicewise.aggregates.visual import M4, Ohlc, OhlcMonoid
 from slicewise.aggregates.weighted import WeightedAvg
 from slicewise.columns import Column
+from slicewise.spark.computed_columns import FilteredSource
 from slicewise.spark.moment_partials import (
     comoments,
     higher_moments,
@@ -54,7 +56,7 @@ from slicewise.spark.source import TIME, Source
 from slicewise.spark.totals import totals, whole_avg, whole_sum
 from slicewise.spark.types import holds_map
 
-__all__ = ["PARTIALS", "partials_of", "whole_window"]
+__all__ = ["PARTIALS", "counting", "partials_of", "whole_window"]
 
 #: ``F.min`` or ``F.max``.
 _Function = Callable[[Expression], Expression]
@@ -64,7 +66,18 @@ def partials_of(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> 
     """Add what the JVM must compute for an aggregate to the slice columns; the reader turns it into parts."""
     if isinstance(monoid, SharedMonoid):
         return partial(_read_shared, monoid.places, [partials_of(m, source, slice_columns) for m in monoid.members])
+    if isinstance(monoid, FilteredMonoid):
+        source, slice_columns = counting(monoid, source, slice_columns)
+        monoid = monoid.inner
     return PARTIALS[type(monoid.aggregate)](monoid, source, slice_columns)
+
+
+def counting(
+    monoid: FilteredMonoid, source: Source, slice_columns: SliceColumns
+) -> tuple[FilteredSource, SliceColumns]:
+    """What an aggregate that counts some rows only is computed from."""
+    condition = monoid.condition
+    return FilteredSource(source, condition), slice_columns.of_some(condition)
 
 
 def whole_window(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
@@ -72,6 +85,8 @@ def whole_window(aggregate: Aggregate, source: Source, label: Expression) -> Exp
 
     ``label`` names the window with its query and key, for errors.
     """
+    if isinstance(aggregate, Filtered):
+        source, aggregate = FilteredSource(source, aggregate.condition), aggregate.counted
     function = _WHOLE.get(type(aggregate))
     return None if function is None else function(aggregate, source, label)
 
@@ -80,7 +95,7 @@ def _by_spark(function: Callable[[Expression], Expression]) -> Callable[[Aggrega
     """Spark's own function of the aggregate's column, or of its rows where it has none."""
 
     def compute(aggregate: Aggregate, source: Source, label: Expression) -> Expression:
-        return function(source.internal(aggregate.columns[0]) if aggregate.columns else F.lit(1))
+        return function(source.internal(aggregate.columns[0]) if aggregate.columns else source.selected(F.lit(1)))
 
     return compute
 
@@ -249,7 +264,7 @@ def _m4(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
 
 def _in_order(source: Source, name: str) -> Expression:
     """A row as its place in the order of rows: time, where there are order columns what breaks ties, then the value."""
-    return F.struct(F.col(TIME).alias("t"), *_order(source), _plain(source, name).alias("v"))
+    return source.selected(F.struct(F.col(TIME).alias("t"), *_order(source), _plain(source, name).alias("v")))
 
 
 def _order(source: Source) -> list[Expression]:

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, WindowSpec
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from slicewise.aggregates.base import Monoid, Parts
+from slicewise.aggregates.filtered import FilteredMonoid, unfiltered
 from slicewise.aggregates.picks import First, Last
 from slicewise.columns import Column as Values
 from slicewise.plan.axes import LONG_DIGITS, Axis, Marks, Positions, Units
@@ -27,7 +29,7 @@ from slicewise.plan.condition_sql import condition_sql
 from slicewise.plan.plan import Plan
 from slicewise.slicing import Edges, PeriodicWindows, limit_of
 from slicewise.spark.cells import cell_of
-from slicewise.spark.partials import partials_of
+from slicewise.spark.partials import counting, partials_of
 from slicewise.spark.row_order import in_order
 from slicewise.spark.slice_columns import Reader, SliceColumns
 from slicewise.spark.source import TIME, Source, value_name
@@ -91,18 +93,25 @@ def measure_rows(
 def partials_by_position(monoid: Monoid, source: NumberedSource, slice_columns: SliceColumns) -> Reader:
     """As :func:`partials_of`; but where `order` columns decide, the first and the last of numbered rows are found
     without comparing whole rows."""
-    kind = type(monoid.aggregate)
-    if kind not in (First, Last) or not source.workload.order:
+    if type(unfiltered(monoid.aggregate)) not in (First, Last) or not source.workload.order:
         return partials_of(monoid, source, slice_columns)
-    (name,) = monoid.aggregate.columns
+    if isinstance(monoid, FilteredMonoid):
+        return _picked(monoid.inner, *counting(monoid, source, slice_columns))
+    return _picked(monoid, source, slice_columns)
+
+
+def _picked(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Reader:
+    kind, (name,) = type(monoid.aggregate), monoid.aggregate.columns
     label, pick, end = ("first", F.min_by, F.min) if kind is First else ("last", F.max_by, F.max)
-    value = slice_columns.column((label, name), pick(source.internal(name), F.col(POSITION)))
-    return partial(_read_pick, slice_columns.column((label,), end(TIME)), value)
+    position, time = (source.selected(F.col(place)) for place in (POSITION, TIME))
+    value = slice_columns.column((label, name), pick(source.internal(name), position))
+    return partial(_read_pick, slice_columns.column((label,), end(time)), value, monoid.identity[0])
 
 
-def _read_pick(time: str, value: str, columns: Mapping[str, pa.Array]) -> Parts:
-    picked = Values.of(columns[value])
-    return Values.of(columns[time]).values, picked.values, picked.mask
+def _read_pick(time: str, value: str, missing: int, columns: Mapping[str, pa.Array]) -> Parts:
+    times, picked = Values.of(columns[time]), Values.of(columns[value])
+    when = times.values if times.valid is None else np.where(times.valid, times.values, missing)
+    return when, picked.values, picked.mask
 
 
 def _value(measure: Axis, name: str) -> str:

@@ -23,7 +23,7 @@ def in_order(source: Source) -> list[Column]:
     Rows that are equal in all that breaks ties are alike to every query that depends on their order; the rest decides
     in which order floating point is added.
     """
-    rest = [name for name in source.workload.columns if name not in source.ties]
+    rest = [name for name in source.workload.inputs if name not in source.ties]
     return [F.col(TIME), *tie_breakers(source), *(_comparable(source, name) for name in rest)]
 
 

@@ -17,11 +17,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from slicewise.errors import OverflowInWindowError, UserCodeError, UserCodeInWindowError
+from slicewise.errors import FailedRowsError, FailedWindowsError, OverflowInWindowError
 from slicewise.plan.plan import SORTED, plan_for
 from slicewise.results import Results, RowLabel, WindowLabel
 from slicewise.slicing import EVENT_TIME, GapError, Operator
 from slicewise.spark.arrow_io import result_batches, tables_of
+from slicewise.spark.computed_columns import with_computed
 from slicewise.spark.key_numbers import normal_form, number_keys
 from slicewise.spark.output import Output
 from slicewise.spark.row_order import in_order
@@ -44,11 +45,11 @@ def run_rows(source: Source) -> DataFrame:
     workload = dataclasses.replace(source.workload, watermark=0, lateness=0, keys=(KEY,))
     plan = plan_for(source.workload, source.types, time_type=source.time_type)
     output = Output(plan.schema, spans=bool(plan.context))
-    rows = source.projected().where(F.col(TIME).isNotNull())
+    rows = with_computed(source, source.projected().where(F.col(TIME).isNotNull()), source.ties)
     rows = rows.repartition(*source.key_names) if source.key_names else rows.repartition(1)
     rows = rows.sortWithinPartitions(*source.key_names, *in_order(source))
-    rows = rows.select(TIME, *source.key_names, *(source.internal(name) for name in workload.columns))
-    types = {**{c: source.types[c] for c in workload.columns}, KEY: pa.int64()}
+    rows = rows.select(TIME, *source.key_names, *(source.internal(name) for name in workload.inputs))
+    types = {**{c: source.types[c] for c in workload.inputs}, KEY: pa.int64()}
     runner = RowRunner(workload, types, output)
     return output.to_user(rows.mapInArrow(runner.__call__, output.spark_schema()))
 
@@ -75,11 +76,10 @@ class RowRunner:
             raise OverflowInWindowError(error.reason, partition.label(error.label)) from None
         except GapError as error:
             raise error.named(partition.label(error.label)) from None
-        except UserCodeInWindowError as error:
-            raise UserCodeInWindowError(error.reason, partition.label(error.label), stopped=True) from None
-        except UserCodeError as error:
-            place = partition.label(error.place)
-            raise UserCodeError(error.code, error.failure, error.rows, place, left_out=False) from None
+        except FailedWindowsError as error:
+            raise type(error)(error.reason, partition.label(error.label), stopped=True) from None
+        except FailedRowsError as error:
+            raise error.placed(partition.label(error.place), left_out=False) from None
 
     def operator(self) -> Operator:
         """A fresh operator of the workload."""
@@ -96,7 +96,7 @@ class _Partition:
         self.runner = runner
         self.operator: Operator | None = None
         self.keys: list[pa.Array] = []
-        self.columns = runner.workload.columns
+        self.columns = runner.workload.inputs
 
     def take(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Take rows; all keys but the last are known to be complete."""

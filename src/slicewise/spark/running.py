@@ -13,6 +13,7 @@ from slicewise.errors import DataError, QueryError
 from slicewise.options import RunOptions
 from slicewise.plan.plan import check_runnable
 from slicewise.spark.batch import run_batch
+from slicewise.spark.computed_columns import with_meant
 from slicewise.spark.output import LATE, REASON
 from slicewise.spark.session import check_streaming, check_workers, share_py_files
 from slicewise.spark.source import Source, column
@@ -43,7 +44,7 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
         share_py_files(frame.sparkSession)
         _warn_of_watermark(source)
         return run_stream(source, options)
-    return _run_batch(source, options)
+    return _run_batch(with_meant(source), options)
 
 
 def _warn_of_watermark(source: Source) -> None:
@@ -73,7 +74,7 @@ def _without_time(source: Source) -> DataFrame:
     """Rows that no window can hold, as rows of their own among the results."""
     rows = source.frame.where(source.event_time.isNull())
     whole = F.struct(*(column(name) for name in source.frame.columns)).alias(LATE)
-    keys = [column(name) for name in source.workload.keys]
+    keys = [source.given(name).alias(name) for name in source.workload.keys]
     return rows.select(*keys, F.lit(LATE).alias("change"), whole, F.lit(NO_TIME).alias(REASON))
 
 

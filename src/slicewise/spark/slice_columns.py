@@ -32,6 +32,7 @@ class SliceColumns:
     after: dict[str, Expression] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     _names: dict[Label, str] = field(default_factory=dict)
+    _prefix: Label = ()
 
     def column(self, label: Label, expression: Expression) -> str:
         """The name of a column that holds this aggregate expression; ``label`` says what it is."""
@@ -41,8 +42,12 @@ class SliceColumns:
         """The name of a column that is computed from those of the slice."""
         return self._put(label, expression, self.after)
 
+    def of_some(self, condition: str) -> SliceColumns:
+        """The same columns for an aggregate that counts some rows only: what is computed over those is another."""
+        return SliceColumns(self.expressions, self.after, self.hidden, self._names, (*self._prefix, condition))
+
     def _put(self, label: Label, expression: Expression, where: dict[str, Expression]) -> str:
-        name = self._names.setdefault(label, f"p{len(self._names)}")
+        name = self._names.setdefault((*self._prefix, *label), f"p{len(self._names)}")
         where.setdefault(name, expression)
         return name
 
@@ -55,7 +60,7 @@ class SliceColumns:
 def count_of(name: str | None, source: Source, slice_columns: SliceColumns) -> str:
     """How many values of a column are not null; of one that never is, how many rows."""
     if name is None or name not in source.nullable:
-        return slice_columns.column(("rows",), F.count(F.lit(1)))
+        return slice_columns.column(("rows",), F.count(source.selected(F.lit(1))))
     return slice_columns.column(("count", name), F.count(source.internal(name)))
 
 

@@ -17,6 +17,7 @@ from slicewise.results import ResultSchema
 from slicewise.slicing import Edges, PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.composing import Composer
+from slicewise.spark.computed_columns import with_computed
 from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import partials_of, whole_window
 from slicewise.spark.row_numbering import measure_rows, partials_by_position
@@ -37,7 +38,7 @@ def run_slices(source: Source, shuffle: str) -> DataFrame:
     ties = ARRIVAL if source.workload.order else VALUES
     make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=ties)
     plan = make_plan()
-    rows = source.projected().where(F.col(TIME).isNotNull())
+    rows = with_computed(source, source.projected().where(F.col(TIME).isNotNull()), source.columns)
     edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
     cells: list[str] = []
     if plan.windows or plan.gaps:

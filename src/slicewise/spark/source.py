@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from slicewise.conditions.expression import check_type_of, derived_types, inputs_of, refuse_missing
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import RESERVED
 from slicewise.slicing import bounds_type
@@ -24,7 +26,7 @@ from slicewise.spark.versions import ntz_micros
 from slicewise.times import largest_time
 from slicewise.workload import Workload
 
-__all__ = ["Source", "column", "key_name", "value_name"]
+__all__ = ["Source", "column", "key_name", "sql_name", "value_name"]
 
 TIME = "t"
 #: The furthest event time, as days.
@@ -34,7 +36,12 @@ _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
 def column(name: str) -> Column:
     """A column by its name, taken literally."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(sql_name(name))
+
+
+def sql_name(name: str) -> str:
+    """A column by its name, taken literally, in SQL."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def key_name(i: int) -> str:
@@ -59,6 +66,8 @@ class Source:
         The Arrow type of window bounds.
     nullable
         The columns that may hold nulls.
+    paths
+        Where the columns that are read stand: the name of a column, and those of the fields inside it.
     ties
         The columns that put rows of equal event time in order, read by the workload or not; none where that does not
         matter.
@@ -69,6 +78,7 @@ class Source:
     types: Mapping[str, pa.DataType]
     time_type: pa.DataType
     nullable: frozenset[str]
+    paths: Mapping[str, tuple[str, ...]]
     ties: tuple[str, ...] = ()
 
     @classmethod
@@ -77,17 +87,19 @@ class Source:
         if not hasattr(frame, "schema") or not hasattr(frame, "isStreaming"):
             raise DataError(f"`run` takes a Spark DataFrame; got {type(frame).__name__}; in process, use operator()")
         fields = _fields(frame)
-        wanted = (workload.time, *workload.keys, *workload.columns)
-        _check_distinct_names(workload, frame, wanted)
-        for name in wanted:
-            if name not in fields:
-                raise DataError(f"there is no column {name!r} in the DataFrame; {did_you_mean(name, fields)}")
-            if len(fields[name]) > 1:
-                raise DataError(f"the DataFrame has the column {name!r} twice; rename one of them")
-        one = {name: fields[name][0] for name in wanted}
-        types = {name: arrow_type(one[name].dataType, name) for name in (*workload.keys, *workload.columns)}
+        wanted = (workload.time, *workload.keys, *workload.inputs)
+        paths = {name: _path(name, fields, workload) for name in wanted}
+        _check_distinct_names(workload, frame, [path[0] for path in paths.values()])
+        for path in paths.values():
+            if len(fields[path[0]]) > 1:
+                raise DataError(f"the DataFrame has the column {path[0]!r} twice; rename one of them")
+        one = {name: _at_path(path, fields) for name, path in paths.items()}
+        types = {name: arrow_type(one[name].dataType, name) for name in (*workload.keys, *workload.inputs)}
         for name in types:
             _check_bytewise(one[name], "key column" if name in workload.keys else "column")
+        computed = derived_types(workload.columns, types)
+        if workload.where is not None:
+            check_type_of(workload.where, derived_types([workload.where], types)[workload.where])
         for what, names in (("key", workload.keys), ("order", workload.order)):
             for name in names:
                 if holds_map(types[name]):
@@ -98,15 +110,16 @@ class Source:
         return cls(
             workload,
             frame,
-            types,
+            types | computed,
             _bounds_type(one[workload.time], workload),
-            frozenset(name for name, field in one.items() if field.nullable),
+            frozenset([*computed, *(name for name, field in one.items() if field.nullable)]),
+            paths,
         )
 
     @property
     def event_time(self) -> Column:
         """Event time as a 64-bit integer; null where it is null, or so far away that no window lies around it."""
-        time = column(self.workload.time)
+        time = self.given(self.workload.time)
         type_ = self.frame.select(time).schema[0].dataType
         if isinstance(type_, T.DateType):
             # A timestamp as in Spark's own window(); a date further away than timestamps are would fail there.
@@ -121,21 +134,34 @@ class Source:
         largest = largest_time(self.workload.unit)
         return F.when(at.between(-largest, largest), at)
 
+    def given(self, name: str) -> Column:
+        """A column of the DataFrame, or the field of one."""
+        path = self.paths[name]
+        return reduce(Column.getField, path[1:], column(path[0]))
+
     def projected(self, *extra: Column) -> DataFrame:
         """The input under internal names: event time, keys, what the workload reads, and ``extra`` columns."""
-        w = self.workload
-        keys = [column(name).alias(key_name(i)) for i, name in enumerate(w.keys)]
-        values = [column(name).alias(value_name(i)) for i, name in enumerate(self.columns)]
+        keys = [self.given(name).alias(key_name(i)) for i, name in enumerate(self.workload.keys)]
+        values = [self.given(name).alias(value_name(i)) for i, name in enumerate(self.inputs)]
         return self.frame.select(self.event_time.alias(TIME), *keys, *values, *extra)
 
     def internal(self, name: str) -> Column:
-        """A column that the workload reads, in the projected input."""
+        """A column that queries are about, in the projected input; a computed one once it is added."""
         return F.col(value_name(self.columns.index(name)))
+
+    def selected(self, value: Column) -> Column:
+        """A value, in rows that count."""
+        return value
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns of the projected input beside time and keys: those of the workload first, in its order."""
+        return tuple(dict.fromkeys([*self.workload.inputs, *inputs_of(self.ties)]))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the projected input beside time and keys: those of the workload first, in its order."""
-        return tuple(dict.fromkeys([*self.workload.columns, *self.ties]))
+        """The same with computed columns behind them."""
+        return tuple(dict.fromkeys([*self.inputs, *self.workload.columns, *self.ties]))
 
     @property
     def key_names(self) -> list[str]:
@@ -148,6 +174,36 @@ def _fields(frame: DataFrame) -> dict[str, list[T.StructField]]:
     for field in frame.schema.fields:
         fields.setdefault(field.name, []).append(field)
     return fields
+
+
+def _path(name: str, fields: Mapping[str, list[T.StructField]], workload: Workload) -> tuple[str, ...]:
+    """Where a column stands: ``a.b`` is a field of a struct, unless a column has that name."""
+    path = _path_in(name, {n: same[0].dataType for n, same in fields.items()})
+    if path is None:
+        refuse_missing([*workload.columns, workload.where or ""], name, fields)
+        raise DataError(f"there is no column {name!r} in the DataFrame; {did_you_mean(name, fields)}")
+    return path
+
+
+def _path_in(name: str, types: Mapping[str, T.DataType]) -> tuple[str, ...] | None:
+    if name in types:
+        return (name,)
+    for at in reversed([i for i, c in enumerate(name) if c == "."]):
+        outer = types.get(name[:at])
+        if isinstance(outer, T.StructType):
+            rest = _path_in(name[at + 1 :], {f.name: f.dataType for f in outer.fields})
+            return None if rest is None else (name[:at], *rest)
+    return None
+
+
+def _at_path(path: tuple[str, ...], fields: Mapping[str, list[T.StructField]]) -> T.StructField:
+    """The field at a path, which may be null where anything around it may."""
+    field = fields[path[0]][0]
+    for name in path[1:]:
+        assert isinstance(field.dataType, T.StructType)
+        inner = field.dataType[name]
+        field = T.StructField(name, inner.dataType, field.nullable or inner.nullable)
+    return field
 
 
 def _check_distinct_names(workload: Workload, frame: DataFrame, wanted: Sequence[str]) -> None:

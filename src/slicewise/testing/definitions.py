@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from slicewise.aggregates.categories import By
+from slicewise.aggregates.filtered import Filtered
 from slicewise.errors import DataError, did_you_mean
 from slicewise.testing.moment_definitions import OF_ONE, OF_PAIRS
 from slicewise.testing.series_definitions import SERIES
@@ -69,6 +71,11 @@ def value_of(
     >>> value_of(Count("v"), [{"v": 3}, {"v": None}, {"v": 5}], times=[0, 1, 2])
     2
     """
+    if isinstance(aggregate, Filtered):
+        met = [i for i, row in enumerate(rows) if _value(row, aggregate.condition) is True]
+        return value_of(aggregate.counted, [rows[i] for i in met], [times[i] for i in met], end, second=second)
+    if isinstance(aggregate, By):
+        return _by_category(aggregate, rows, times, end, second)
     columns = [[_value(row, name) for row in rows] for name in aggregate.columns]
     if not is_defined(aggregate):
         return _left_fold(aggregate, columns, len(rows))
@@ -79,9 +86,26 @@ def value_of(
     return DEFINITIONS[name](aggregate, columns, list(times))
 
 
+def _by_category(
+    aggregate: By, rows: Sequence[Mapping[str, Any]], times: Sequence[int], end: int | None, second: int
+) -> dict[Any, Any] | None:
+    """The value of the aggregate for the rows of each category, ascending; None where there are too many."""
+    categories = [_value(row, aggregate.category) for row in rows]
+    different = sorted({c for c in categories if c is not None})
+    if len(different) > aggregate.most:
+        return None
+    values = {}
+    for category in different:
+        index = [i for i, c in enumerate(categories) if c == category]
+        some = [rows[i] for i in index], [times[i] for i in index]
+        values[category] = value_of(aggregate.inner, *some, end, second=second)
+    return values
+
+
 def is_defined(aggregate: Any) -> bool:
     """Whether there is a definition of an aggregate here; of the user's own there is none but their functions."""
     # By its class: a user's subclass or `sw.aggregate(...)` may well be called "sum", and mean something else by it.
+    aggregate = aggregate.base
     ours = type(aggregate).__module__.startswith("slicewise.aggregates.")
     return ours and (type(aggregate).name in DEFINITIONS or type(aggregate).name in SERIES)
 

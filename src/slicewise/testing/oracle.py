@@ -1,7 +1,7 @@
 """Oracle: every result by definition, slowly. Stands beside the engine, whose answers must equal its own.
 
 It keeps every row for ever. A window's result is :func:`~slicewise.testing.definitions.value_of` the list of its rows;
-no slice is cut and no partial is kept. Of the engine it shares one thing, the evaluation of conditions
+no slice is cut and no partial is kept. Of the engine it shares one thing, the evaluation of conditions of windows
 (:mod:`slicewise.conditions`), which the tests compare with a definition of its own; what it shares besides are the
 descriptions of windows and aggregates, and what users wrote: their aggregates, windows and policies are called.
 
@@ -22,6 +22,7 @@ from slicewise.results import Result
 from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
 from slicewise.testing.context_windows import check_condition
 from slicewise.testing.definitions import is_defined, lifted, order_of
+from slicewise.testing.expressions import OutOfTypeError, computed_row, is_meant
 from slicewise.testing.oracle_rows import (
     ANYWHERE,
     ON_ROWS,
@@ -105,6 +106,8 @@ class Oracle:
     ahead, clock
         How far ahead of the clock a row may be, in units of event time, and what gives its microseconds. A row further
         ahead is refused when it comes. Without them, so is one that would make more than a million ticks due.
+    types
+        Arrow types of columns that expressions read, where the values of a row do not show them.
 
     Notes
     -----
@@ -140,13 +143,20 @@ class Oracle:
     """
 
     def __init__(
-        self, workload: Any, *, ties: str = "arrival", ahead: int | None = None, clock: Callable[[], int] | None = None
+        self,
+        workload: Any,
+        *,
+        ties: str = "arrival",
+        ahead: int | None = None,
+        clock: Callable[[], int] | None = None,
+        types: Mapping[str, Any] | None = None,
     ) -> None:
         if ties not in TIES:
             raise QueryError(f"`ties` must be {' or '.join(map(repr, TIES))}; got {ties!r}")
         for query in workload.queries:
             _check_known(query)
         self._queries = tuple(workload.queries)
+        self._columns, self._where, self._types = workload.columns, workload.where, types
         self._order = tuple(workload.order)
         self._by_value: frozenset[Any] = frozenset()
         if ties == "values":
@@ -196,7 +206,7 @@ class Oracle:
         """
         if self._closed:
             raise DataError("the oracle is closed, it takes no more rows; make a new one for another stream")
-        new = [self._row(*row) for row in rows]
+        new = [row for given in rows if (row := self._row(*given)) is not None]
         ahead = self._ahead_of_clock(new)
         new = [row for row in new if row not in ahead and self._is_shown(row)]
         gaps = self._after_gaps(new)
@@ -206,7 +216,15 @@ class Oracle:
         if gaps:
             raise refused(gaps, "would make too many ticks due")
 
-    def _row(self, time: int, row: Mapping[str, Any], key: Any) -> Row:
+    def _row(self, time: int, row: Mapping[str, Any], key: Any) -> Row | None:
+        """A row with its computed columns; None for one that nobody means, or that one of them leaves its type in."""
+        try:
+            if not is_meant(self._where, row, self._types):
+                return None
+            row = computed_row(self._columns, row, self._types)
+        except OutOfTypeError as error:
+            self._refused.append(RefusedRowError(Row(time, row, (), ()), "expression", str(error), ANYWHERE))
+            return None
         time = whole(time, "an event time")
         ties = tuple(order_of(column_of(row, name, "puts rows of equal time in order")) for name in self._order)
         place = (time, ties, self._arrivals)

@@ -76,7 +76,7 @@ class Punctuated(Conditional):
 
     @property
     def markers(self) -> str | Callable[..., Any] | None:
-        return self.condition if self.end is None else None
+        return self.rules[0].predicate if self.end is None else None
 
     def __repr__(self) -> str:
         end = "" if self.end is None else f", end={format_code(self.end)}"

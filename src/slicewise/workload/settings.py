@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from slicewise.aggregates.arithmetic import Count
+from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, TIME, UNITS, Amount, Measure, to_offset
+from slicewise.conditions.expression import Expression
 from slicewise.errors import QueryError
 from slicewise.results import RESERVED
 from slicewise.windows.parameters import Length, in_time_unit
@@ -14,7 +17,9 @@ __all__ = [
     "Origin",
     "check_column",
     "check_keys",
+    "check_labels",
     "check_one_notion_of_time",
+    "check_result",
     "check_unit",
     "read_classes",
     "read_columns",
@@ -26,6 +31,11 @@ def check_column(name: Any, parameter: str) -> None:
     """Refuse what does not name a column."""
     if not isinstance(name, str) or not name:
         raise QueryError(f"`{parameter}` must name a column; got {name!r}", parameter=parameter)
+    if isinstance(name, Expression) and parameter != "order":
+        raise QueryError(
+            f"`{parameter}` must name a column of the rows, which results show; got {name!r}; add it to the rows first",
+            parameter=parameter,
+        )
 
 
 def check_keys(keys: Sequence[str], time: str) -> None:
@@ -38,6 +48,33 @@ def check_keys(keys: Sequence[str], time: str) -> None:
                 f"`keys` must not use a reserved result column; got {key!r}; rename the column",
                 parameter="keys",
                 column=key,
+            )
+
+
+def check_result(query: str, column: str, aggregate: Any, keys: Sequence[str]) -> None:
+    """Refuse a result column that a query cannot have."""
+    message = None
+    if not isinstance(aggregate, Aggregate):
+        message = f"{column!r} must be an aggregate such as sw.sum('v'); got {aggregate!r}"
+    elif column in RESERVED or column in keys:
+        kind = "a reserved result column" if column in RESERVED else "a key column"
+        message = f"{column!r} is {kind}; give the aggregate another name"
+    elif not isinstance(aggregate.base, Count) and not aggregate.base.columns:
+        message = f"{aggregate!r} needs a column, as in {aggregate.base.name}('v')"
+    if message is not None:
+        raise QueryError(f"query {query!r}: {message}", query=query, column=column)
+
+
+def check_labels(query: str, present: Iterable[Aggregate], added: Mapping[str, Aggregate]) -> None:
+    """State is kept under the labels of aggregates, so no two different ones may share a label."""
+    labelled = {repr(a): a for a in present}
+    for column, aggregate in added.items():
+        if labelled.setdefault(repr(aggregate), aggregate) != aggregate:
+            raise QueryError(
+                f"query {query!r}: two different aggregates are called {aggregate!r}; name one of them otherwise: "
+                "sw.aggregate(..., name='...')",
+                query=query,
+                column=column,
             )
 
 

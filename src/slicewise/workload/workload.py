@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
 from slicewise.aggregates.guarded import Failure
 from slicewise.amounts import INTEGER, TIME, Amount, Measure
+from slicewise.conditions.expression import Expression, check_truth, inputs_of
 from slicewise.errors import QueryError, did_you_mean
 from slicewise.options import RunOptions
 from slicewise.plain import classes_in
-from slicewise.results import RESERVED
 from slicewise.windows import Window
 from slicewise.windows.parameters import Length
 from slicewise.workload.query import Query
@@ -26,7 +25,9 @@ from slicewise.workload.settings import (
     Origin,
     check_column,
     check_keys,
+    check_labels,
     check_one_notion_of_time,
+    check_result,
     check_unit,
     read_classes,
     read_columns,
@@ -65,6 +66,9 @@ class Workload:
         What an integer time column counts, where lengths are durations: ``"seconds"``, ``"milliseconds"``,
         ``"microseconds"`` or ``"nanoseconds"`` since the epoch. Inside, and in ``watermark`` and ``lateness``, all
         lengths are then in this unit; plain integers are taken to be.
+    where : str, optional
+        The rows that are meant, such as ``"country = 'DE'"``. Others are neither counted nor late nor bad; the
+        watermark is made from all rows.
     queries : sequence of Query, optional
         The queries; :meth:`query` adds one.
 
@@ -86,6 +90,7 @@ class Workload:
     order: tuple[str, ...]
     trust: tuple[type, ...]
     unit: str | None
+    where: Expression | None
     queries: tuple[Query, ...]
     #: What `watermark` and `lateness` are counted in; None where both are zero, which fits any notion of time.
     _delay_measure: Measure | None = field(init=False, compare=False)
@@ -100,6 +105,7 @@ class Workload:
         trust: Sequence[type] = (),
         *,
         unit: str | None = None,
+        where: str | None = None,
         queries: Iterable[Query] = (),
     ) -> None:
         check_column(time, "time")
@@ -113,6 +119,7 @@ class Workload:
             "order": read_columns(order, "order"),
             "trust": read_classes(trust),
             "unit": unit,
+            "where": None if where is None else check_truth(where, "where"),
             "queries": tuple(q.in_unit(unit) for q in queries),
             "_delay_measure": next((amount.measure for amount in delays.values() if amount.size), None),
         }
@@ -206,7 +213,7 @@ class Workload:
             )
         for column, aggregate in aggregates.items():
             self.check_aggregate(name, column, aggregate)
-        self._check_names(name, aggregates)
+        check_labels(name, [a for q in self.queries for a in q.aggregates.values()], aggregates)
         return self.with_queries((*self.queries, Query.of(name, window, aggregates)))
 
     def without(self, name: str) -> Workload:
@@ -275,6 +282,10 @@ class Workload:
         """
         return self._replaced(watermark, lateness)
 
+    def without_where(self) -> Workload:
+        """The same workload over rows all of which are meant."""
+        return self if self.where is None else self._replaced(self.watermark, self.lateness, where=None)
+
     def _replaced(self, watermark: int, lateness: int, **changes: Any) -> Workload:
         """Delays go in as amounts: plain integers would be taken for integer time."""
         parameters = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
@@ -292,10 +303,15 @@ class Workload:
 
     @functools.cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the workload reads, besides time and keys."""
+        """The columns that queries are about, besides time and keys: of the rows, and computed from them."""
         columns = [c for q in self.queries for a in q.aggregates.values() for c in a.columns]
         columns += [c for q in self.queries for c in q.window.reads]
         return tuple(dict.fromkeys([*columns, *self.order]))
+
+    @functools.cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that rows must have, besides time and keys."""
+        return inputs_of([*self.columns, *([] if self.where is None else [self.where])])
 
     @functools.cached_property
     def trusted(self) -> frozenset[type]:
@@ -303,7 +319,7 @@ class Workload:
         classes = {*self.trust, Failure}
         for query in self.queries:
             for aggregate in query.aggregates.values():
-                classes |= classes_in(aggregate.identity)
+                classes |= classes_in(aggregate.base.identity)
             classes |= query.window.state_classes
         return frozenset(classes)
 
@@ -464,32 +480,12 @@ class Workload:
         Traceback (most recent call last):
         slicewise.errors.QueryError: query 'trend': 'k' is a key column; give the aggregate another name
         """
-        message = None
-        if not isinstance(aggregate, Aggregate):
-            message = f"{column!r} must be an aggregate such as sw.sum('v'); got {aggregate!r}"
-        elif column in RESERVED or column in self.keys:
-            kind = "a reserved result column" if column in RESERVED else "a key column"
-            message = f"{column!r} is {kind}; give the aggregate another name"
-        elif not isinstance(aggregate, Count) and not aggregate.columns:
-            message = f"{aggregate!r} needs a column, as in {aggregate.name}('v')"
-        if message is not None:
-            raise QueryError(f"query {query!r}: {message}", query=query, column=column)
-
-    def _check_names(self, query: str, added: Mapping[str, Aggregate]) -> None:
-        """State is kept under the names of aggregates, so no two different ones may share a name."""
-        named = {repr(a): a for q in self.queries for a in q.aggregates.values()}
-        for column, aggregate in added.items():
-            if named.setdefault(repr(aggregate), aggregate) != aggregate:
-                raise QueryError(
-                    f"query {query!r}: two different aggregates are called {aggregate!r}; name one of them otherwise: "
-                    "sw.aggregate(..., name='...')",
-                    query=query,
-                    column=column,
-                )
+        check_result(query, column, aggregate, self.keys)
 
     def __repr__(self) -> str:
         parameters = [f"time={self.time!r}"]
         parameters += [f"unit={self.unit!r}"] if self.unit else []
+        parameters += [f"where={self.where.text!r}"] if self.where is not None else []
         parameters += [f"{n}={list(getattr(self, n))!r}" for n in ("keys", "order") if getattr(self, n)]
         for name in ("watermark", "lateness"):
             if getattr(self, name):

@@ -14,7 +14,7 @@ import numpy as np
 from slicewise.aggregates.base import Monoid, Parts, take_parts
 from slicewise.aggregates.guarded import GuardedMonoid
 from slicewise.columns import Column
-from slicewise.errors import OverflowInWindowError, UserCodeInWindowError
+from slicewise.errors import OverflowInWindowError, OverfullError, UserCodeInWindowError
 from slicewise.plan.plan import Plan
 from slicewise.results import OPEN_END, WindowLabel
 from slicewise.slicing.keys import KeyTable
@@ -49,6 +49,10 @@ class Asked:
         """The results of one of the plan's aggregates over these windows, from their partials."""
         if self.to_end:
             parts = bound.until(parts, self.end)
+        overfull = bound.overfull(parts)
+        if len(overfull):
+            reason = f"{bound.aggregate!r} has more categories than `most` allows"
+            self.plan.failures.append(OverfullError(reason, self.label(int(overfull[0])), len(overfull) - 1))
         if isinstance(bound, GuardedMonoid):
             return self._lower_user_code(bound, parts)
         try:
@@ -66,9 +70,7 @@ class Asked:
         column, failures = bound.lower_each(parts)
         if failures:
             at, failure = next(iter(failures.items()))
-            if not bound.failed_windows:
-                bound.first_failure = UserCodeInWindowError(failure.text, self.label(at))
-            bound.failed_windows += len(failures)
+            self.plan.failures.append(UserCodeInWindowError(failure.text, self.label(at), len(failures) - 1))
         return column
 
     def label(self, at: int) -> WindowLabel:

@@ -8,7 +8,7 @@ all partitions, all shards agree on the watermark.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -20,15 +20,16 @@ from pyspark.sql import types as T
 from slicewise import plain
 from slicewise.aggregates.base import parts_from_data, parts_to_data
 from slicewise.amounts import Amount, Measure, format_instant, from_micros
-from slicewise.bad_rows import AHEAD, NO_TIME, USER_CODE
+from slicewise.bad_rows import AHEAD, EXPRESSION, NO_TIME, USER_CODE
 from slicewise.columns import Column
+from slicewise.conditions.expression import derive, selection
 from slicewise.errors import DataError
 from slicewise.plan.plan import Plan
 from slicewise.slicing import Edges, PeriodicWindows, Slices, cut_stream, show_rows
 from slicewise.spark.arrow_io import from_ipc, tables_of, to_ipc
 from slicewise.spark.key_numbers import number_keys
 from slicewise.spark.source import TIME, key_name, value_name
-from slicewise.spark.types import arrow_type
+from slicewise.spark.types import arrow_type, read
 
 __all__ = ["NOW", "PACK", "REASON", "ROW", "SHARD", "Packer", "read_rows", "read_slices"]
 
@@ -80,6 +81,8 @@ class Packer:
 
     Attributes
     ----------
+    types
+        The types of the columns that are read, and of those computed from them.
     trust
         The classes of objects that partials may hold.
     shards
@@ -97,6 +100,7 @@ class Packer:
     """
 
     make_plan: Callable[[], Plan]
+    types: Mapping[str, pa.DataType]
     trust: frozenset[type]
     shards: tuple[int, ...]
     slices: bool
@@ -113,11 +117,13 @@ class Packer:
         some = False
         for table in tables_of(batches, CHUNK):
             some = True
+            table, passing = self._meant(table, plan, loads)
             table = self._without_bad(table, loads)
+            times = table.column(TIME).to_numpy()
+            seen = [latest, *(int(t.max()) for t in (times, passing) if len(t))]
+            latest = max((at for at in seen if at is not None), default=None)
             if not table.num_rows:
                 continue
-            times = table.column(TIME).to_numpy()
-            latest = int(times.max()) if latest is None else max(latest, int(times.max()))
             (self._slice if self.slices else self._pick)(table, times, plan, edges, loads)
         if some:
             yield self._packed(loads, latest)
@@ -135,6 +141,32 @@ class Packer:
             pa.array([load.content(self.trust) for load in loads], pa.binary()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+    def _inputs(self, table: pa.Table, plan: Plan) -> dict[str, Column]:
+        names = enumerate(plan.workload.inputs)
+        return {name: read(table.column(value_name(i)), self.types[name]) for i, name in names}
+
+    def _meant(self, table: pa.Table, plan: Plan, loads: list[_Load]) -> tuple[pa.Table, np.ndarray]:
+        """The rows that the workload is about, and the event times of others, which move the watermark."""
+        where = plan.workload.where
+        if where is None:
+            return table, np.empty(0, np.int64)
+        selected, failures = selection(where, self._inputs(table, plan), table.num_rows)
+        times = table.filter(pa.array(~selected)).column(TIME).drop_null().to_numpy()
+        if self.ahead is not None and len(times):
+            times = times[times <= from_micros(table.column(NOW)[0].as_py(), self.unit) + self.ahead]
+        if failures:
+            table, selected = self._without_failures(table, failures, loads), np.delete(selected, list(failures))
+        return table.filter(pa.array(selected)), times
+
+    def _without_failures(
+        self, table: pa.Table, failures: Mapping[int, tuple[str, str]], loads: list[_Load], reason: str = EXPRESSION
+    ) -> pa.Table:
+        """The rows on which nothing that the user described has failed."""
+        wrong = np.zeros(table.num_rows, bool)
+        wrong[list(failures)] = True
+        code, failure = failures[int(wrong.argmax())]
+        return self._without(table, wrong, reason, f"cannot be counted ({code}: {failure})", loads)
 
     def _without_bad(self, table: pa.Table, loads: list[_Load]) -> pa.Table:
         """The rows that have an event time that may be; the others are counted, or shown, or sent back."""
@@ -164,16 +196,19 @@ class Packer:
         return table.filter(pa.array(~wrong))
 
     def _slice(self, table: pa.Table, times: np.ndarray, plan: Plan, edges: Edges, loads: list[_Load]) -> None:
-        columns = {name: Column.of(table.column(value_name(i))) for i, name in enumerate(plan.workload.columns)}
-        columns = {name: Column(c.values, plan.column_types[name], c.valid) for name, c in columns.items()}
-        shown = show_rows(plan, columns, times)
+        columns = self._inputs(table, plan)
+        derived, failures = derive(plan.workload.columns, columns, len(times))
+        columns |= derived
+        if failures:
+            kept = np.delete(np.arange(len(times)), list(failures))
+            table = self._without_failures(table, failures, loads)
+            times, columns = times[kept], {name: column.take(kept) for name, column in columns.items()}
+        shown = show_rows(plan, {name: columns[name] for name in plan.workload.columns}, times)
         columns = shown.columns
         if shown.failures:
-            wrong = np.zeros(len(times), bool)
-            wrong[list(shown.failures)] = True
-            code, failure = shown.failures[int(wrong.argmax())]
-            table = self._without(table, wrong, USER_CODE, f"cannot be counted ({code}: {failure})", loads)
-            times, columns = times[~wrong], {name: column.take(~wrong) for name, column in columns.items()}
+            kept = shown.kept(len(times))
+            table = self._without_failures(table, shown.failures, loads, USER_CODE)
+            times, columns = times[kept], {name: column.take(kept) for name, column in columns.items()}
         if not len(times):
             return
         keys = [table.column(key_name(i)).combine_chunks() for i in range(self.keys)]

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from slicewise.amounts import from_micros
-from slicewise.errors import OverflowInWindowError, StateError, UserCodeInWindowError
+from slicewise.errors import OverflowInWindowError, OverfullError, StateError, UserCodeInWindowError
 from slicewise.results import Results
 from slicewise.slicing import EVENT_TIME, OperatorState, Shard, State, watermark_limit
 from slicewise.spark.arrow_io import from_ipc
@@ -87,7 +87,7 @@ class ShardJob:
     @property
     def engine_workload(self) -> Workload:
         """The workload as the engine runs it: what is reported ahead of time stays open as long as it would have."""
-        w = self.workload
+        w = self.workload.without_where()  # rows that nobody means have been left out where they were packed
         return w.with_delays(0, w.lateness + w.watermark + self.ahead) if self.ahead else w
 
     def watermark(self, latest: int) -> int:
@@ -113,7 +113,8 @@ class ShardJob:
         w = self.workload
         emit = "changes" if self.ahead else "complete"
         idle = self.idle is not None
-        return {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards, "idle": idle}
+        filter_ = {} if w.where is None else {"where": w.where.text}
+        return filter_ | {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards, "idle": idle}
 
 
 class ShardProcessor(StatefulProcessor):
@@ -142,7 +143,8 @@ class ShardProcessor(StatefulProcessor):
         begun = head["latest"] > -INFINITY
         silence = self.job.silence(head["arrived"], now) if begun else 0
         if not packs and not silence:
-            return {"rows": 0, "late": 0, "failed": 0, **bad_metrics(Counter()), **_kept(head)}, []
+            nothing = dict.fromkeys(("rows", "late", "failed", "overfull"), 0)
+            return {**nothing, **bad_metrics(Counter()), **_kept(head)}, []
         shard = self._shard(key, stored, rest)
         before = shard.counters
         tables, packed, bad = [], [], Counter[str]()
@@ -165,11 +167,11 @@ class ShardProcessor(StatefulProcessor):
         returned_rows = list(returned.batches())
         failed = _failed_windows(shard, fail=job.bad == "fail")
         # The first head of a shard counts neither bad rows nor failed windows.
-        counts = {"bad": dict(Counter(head.get("bad", {})) + bad), "failed": head.get("failed", 0) + failed}
+        counts = {"bad": dict(Counter(head.get("bad", {})) + bad), "failed": head.get("failed", 0) + failed["failed"]}
         head = self._save(key, {**head, **counts}, shard)
         after = shard.counters
-        arrivals = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows, "failed": failed}
-        arrivals |= bad_metrics(bad)
+        arrivals = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows}
+        arrivals |= failed | bad_metrics(bad)
         reported = (job.output.batch(block, [key.to_arrow() for key in block.keys]) for block in results.blocks)
         return {**arrivals, **_kept(head)}, chain(reported, returned_rows)
 
@@ -226,15 +228,18 @@ class ShardProcessor(StatefulProcessor):
         return head
 
 
-def _failed_windows(shard: Shard, *, fail: bool) -> int:
-    """How many windows have no value because user code failed; the first of them is named in the worker's log."""
-    error = shard.failed_windows()
-    if error is None:
-        return 0
-    if fail:
-        raise UserCodeInWindowError(error.reason, error.label, stopped=True)
-    _LOG.warning("%s", error)
-    return 1 + error.others
+def _failed_windows(shard: Shard, *, fail: bool) -> dict[str, int]:
+    """How many windows have no value, because user code failed or because they have too many categories.
+
+    The first of them is named in the worker's log.
+    """
+    counts = {"failed": 0, "overfull": 0}
+    for error in shard.failed_windows():
+        if fail and isinstance(error, UserCodeInWindowError):
+            raise UserCodeInWindowError(error.reason, error.label, stopped=True)
+        _LOG.warning("%s", error)
+        counts["overfull" if isinstance(error, OverfullError) else "failed"] += 1 + error.others
+    return counts
 
 
 def _rows(job: ShardJob, tables: list[pa.Table]) -> dict[str, Any]:
@@ -244,7 +249,7 @@ def _rows(job: ShardJob, tables: list[pa.Table]) -> dict[str, Any]:
     times = table.column(TIME)
     rows: dict[str, Any] = {EVENT_TIME: times.cast(job.time_type) if w.unit is None else times}
     rows |= {name: table.column(key_name(i)) for i, name in enumerate(w.keys)}
-    rows |= {name: table.column(value_name(i)) for i, name in enumerate(w.columns)}
+    rows |= {name: table.column(value_name(i)) for i, name in enumerate(w.inputs)}
     if ROW in table.column_names:
         rows[WHOLE] = table.column(ROW)
     return rows
@@ -331,9 +336,9 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
     # Spark counts the sources of a stream first, and refuses the checkpoint unless another source made up for this one.
     if stored.get("idle", current["idle"]) != current["idle"]:
         raise StateError(switched_message(current["idle"]))
-    for name in ("unit", "lateness", "emit"):
-        if stored[name] != current[name]:
+    for name in ("unit", "lateness", "emit", "where"):
+        if stored.get(name) != current.get(name):
             raise StateError(
-                f"the checkpoint belongs to another workload: its `{name}` is {stored[name]!r}, this one's "
-                f"{current[name]!r}; only queries may be added or removed"
+                f"the checkpoint belongs to another workload: its `{name}` is {stored.get(name)!r}, this one's "
+                f"{current.get(name)!r}; only queries may be added or removed"
             )

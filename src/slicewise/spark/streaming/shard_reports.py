@@ -25,7 +25,7 @@ __all__ = ["SHARD_METRICS", "bounded", "report_type", "reports", "results_in"]
 SHARD_METRICS = T.StructType(
     [
         T.StructField(name, T.LongType())
-        for name in ("rows", "late", "bad", *map(metric_name, BAD), "failed", "keys", "slices", "watermark")
+        for name in ("rows", "late", "bad", *map(metric_name, BAD), "failed", "overfull", "keys", "slices", "watermark")
     ]
 )
 #: What NumPy takes for a null among times.

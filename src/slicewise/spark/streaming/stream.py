@@ -46,6 +46,7 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     rows = source.projected(_shard(source, partitions), *whole, *([] if ahead is None else [_now()]))
     packer = Packer(
         make_plan,
+        dict(source.types),
         workload.trusted,
         ids,
         slices=_can_slice(plan) and options.late is None,
@@ -80,8 +81,9 @@ def _can_slice(plan: Plan) -> bool:
 
 
 def _shard(source: Source, partitions: int) -> Column:
-    fields = {field.name: field.dataType for field in source.frame.schema.fields}
-    keys = [(column(name), fields[name]) for name in source.workload.keys]
+    given = [source.given(name) for name in source.workload.keys]
+    fields = source.frame.select(*(key.alias(f"k{i}") for i, key in enumerate(given))).schema.fields if given else []
+    keys = [(key, field.dataType) for key, field in zip(given, fields, strict=True)]
     return shard_number(keys, partitions).alias(SHARD)
 
 

@@ -1,0 +1,115 @@
+"""Computed columns on Spark: expressions inside the JVM, and rows that nobody means left out before anything else.
+
+In a batch the JVM computes a column where its answer is Python's, to the last bit; else Python does, on the way. On a
+stream Python has the rows anyway, and computes where they are packed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
+
+from slicewise.conditions.expression import Expression, derive
+from slicewise.errors import ExpressionError
+from slicewise.plan.condition_sql import UntranslatableError, text_literal
+from slicewise.plan.expression_sql import expression_sql
+from slicewise.spark.source import TIME, Source, sql_name, value_name
+from slicewise.spark.types import read, spark_type
+
+__all__ = ["FilteredSource", "with_computed", "with_meant"]
+
+
+def with_meant(source: Source) -> Source:
+    """The source of a batch without the rows that its workload does not mean."""
+    where = source.workload.where
+    if where is None:
+        return source
+    names = {name: ".".join(map(sql_name, source.paths[name])) for name in where.names}
+    meant = _computed(where, source, source.frame, names.__getitem__, source.given, text_literal("a record"))
+    return dataclasses.replace(source, workload=source.workload.without_where(), frame=source.frame.where(meant))
+
+
+def with_computed(source: Source, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Projected rows with the computed ones among these columns."""
+    computed = [c for c in columns if isinstance(c, Expression)]
+    if not computed:
+        return rows
+    places = {name: value_name(i) for i, name in enumerate(source.columns)}
+    label = _row_label(source)
+    added = [_computed(c, source, rows, places.__getitem__, source.internal, label).alias(places[c]) for c in computed]
+    return rows.select("*", *added)
+
+
+def _computed(
+    expression: Expression,
+    source: Source,
+    rows: DataFrame,
+    named: Callable[[str], str],
+    column: Callable[[str], Column],
+    label: str,
+) -> Column:
+    """A computed column of some rows: as an expression of the JVM if that is the same, else through Python."""
+    try:
+        inside = F.expr(expression_sql(expression, source.types, named, label))
+    except UntranslatableError:
+        return _in_python(expression, source, column)
+    # Settings of the session may give decimals other types than Spark's own rules do.
+    if rows.select(inside).schema[0].dataType != spark_type(_type_of(expression, source)):
+        return _in_python(expression, source, column)
+    return inside
+
+
+def _type_of(expression: Expression, source: Source) -> pa.DataType:
+    return source.types[expression] if expression in source.types else pa.bool_()
+
+
+def _in_python(expression: Expression, source: Source, column: Callable[[str], Column]) -> Column:
+    names, result = expression.names, _type_of(expression, source)
+    types = [source.types[name] for name in names]
+
+    def compute(*arrays: pa.Array) -> pa.Array:
+        known = {name: read(array, type_) for name, array, type_ in zip(names, arrays, types, strict=False)}
+        derived, failures = derive([expression], known, len(arrays[0]))
+        if failures:
+            row = min(failures)
+            raise ExpressionError(*failures[row], [row], left_out=False)
+        return derived[expression].to_arrow()
+
+    inputs = [column(name) for name in names] or [F.lit(0)]
+    # PySpark reads the kind of function from its hints and warns where it is given; its stubs know only the latter.
+    computed: Column = arrow_udf(compute, spark_type(result))(*inputs)  # type: ignore[call-overload]
+    return computed
+
+
+def _row_label(source: Source) -> str:
+    """A text that says which row it is, in SQL, as :class:`slicewise.results.RowLabel` does."""
+    time = f"CAST({TIME} AS STRING)"
+    if pa.types.is_timestamp(source.time_type) and source.workload.unit is None:
+        # Written without the session's time zone.
+        clock = f"TIMESTAMP_NTZ'1970-01-01' + make_dt_interval(0, 0, 0, {TIME} / 1000000)"
+        time = f"concat(CAST({clock} AS STRING), {text_literal('+00:00' if source.time_type.tz else '')})"
+    parts = [text_literal("the record of time "), time]
+    for i, (name, key) in enumerate(zip(source.workload.keys, source.key_names, strict=True)):
+        quote = text_literal("'" if pa.types.is_string(source.types[name]) else "")
+        shown = f"concat({quote}, CAST({key} AS STRING), {quote})"
+        parts += [text_literal(f"{', ' if i else ', key '}{name}="), f"coalesce({shown}, 'None')"]
+    return f"concat({', '.join(parts)})"
+
+
+class FilteredSource(Source):
+    """A source for an aggregate that counts some rows only: in all others, its columns are null."""
+
+    def __init__(self, source: Source, condition: Expression) -> None:
+        super().__init__(**{field.name: getattr(source, field.name) for field in dataclasses.fields(source)})
+        self.__dict__.update(around=source, counts=source.internal(condition))
+
+    def internal(self, name: str) -> Column:
+        return self.selected(self.__dict__["around"].internal(name))
+
+    def selected(self, value: Column) -> Column:
+        return F.when(self.__dict__["counts"], value)
