@@ -534,4 +534,4 @@ def test_windows_say_which_columns_they_read():
 def test_windows_show_their_columns():
     assert repr(sw.punctuated(cheap, columns=["price"])) == "punctuated(cheap, columns=['price'])"
     assert repr(sw.frames(cheap, min_rows=2, columns=["price"])) == "frames(cheap, min_rows=2, columns=['price'])"
-    assert sw.frames("v > 3").rule == Condition.of("v > 3")
+    assert sw.frames("v > 3").rules == (Condition.of("v > 3"),)
