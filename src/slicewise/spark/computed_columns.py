@@ -20,6 +20,7 @@ from slicewise.plan.condition_sql import UntranslatableError, text_literal
 from slicewise.plan.expression_sql import expression_sql
 from slicewise.spark.source import TIME, Source, sql_name, value_name
 from slicewise.spark.types import read, spark_type
+from slicewise.workload import without_where
 
 __all__ = ["FilteredSource", "with_computed", "with_meant"]
 
@@ -31,7 +32,7 @@ def with_meant(source: Source) -> Source:
         return source
     names = {name: ".".join(map(sql_name, source.paths[name])) for name in where.names}
     meant = _computed(where, source, source.frame, names.__getitem__, source.given, text_literal("a record"))
-    return dataclasses.replace(source, workload=source.workload.without_where(), frame=source.frame.where(meant))
+    return dataclasses.replace(source, workload=without_where(source.workload), frame=source.frame.where(meant))
 
 
 def with_computed(source: Source, rows: DataFrame, columns: Sequence[str]) -> DataFrame:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from slicewise.slicing.operator import Operator
 
-__all__ = ["Workload"]
+__all__ = ["Workload", "without_where"]
 
 
 @dataclass(frozen=True, init=False)
@@ -282,10 +282,6 @@ class Workload:
         """
         return self._replaced(watermark, lateness)
 
-    def without_where(self) -> Workload:
-        """The same workload over rows all of which are meant."""
-        return self if self.where is None else self._replaced(self.watermark, self.lateness, where=None)
-
     def _replaced(self, watermark: int, lateness: int, **changes: Any) -> Workload:
         """Delays go in as amounts: plain integers would be taken for integer time."""
         parameters = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
@@ -492,3 +488,8 @@ class Workload:
                 amount = Amount(getattr(self, name), self.time_measure)
                 parameters.append(f"{name}={amount}" if amount.measure == INTEGER else f"{name}={str(amount)!r}")
         return "\n  ".join([f"Workload({', '.join(parameters)})", *map(repr, self.queries)])
+
+
+def without_where(workload: Workload) -> Workload:
+    """The same workload over rows all of which are meant."""
+    return workload if workload.where is None else workload._replaced(workload.watermark, workload.lateness, where=None)

@@ -31,7 +31,7 @@ from slicewise.spark.streaming.packs import ROW, read_rows, read_slices
 from slicewise.spark.streaming.returned import WHOLE, ReturnedRows, bad_metrics
 from slicewise.spark.streaming.shard_reports import reports
 from slicewise.times import INFINITY
-from slicewise.workload import Workload
+from slicewise.workload import Workload, without_where
 
 __all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor"]
 
@@ -87,7 +87,7 @@ class ShardJob:
     @property
     def engine_workload(self) -> Workload:
         """The workload as the engine runs it: what is reported ahead of time stays open as long as it would have."""
-        w = self.workload.without_where()  # rows that nobody means have been left out where they were packed
+        w = without_where(self.workload)  # rows that nobody means have been left out where they were packed
         return w.with_delays(0, w.lateness + w.watermark + self.ahead) if self.ahead else w
 
     def watermark(self, latest: int) -> int:
