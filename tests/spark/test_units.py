@@ -51,8 +51,11 @@ def in_column(batches, unit: str, data: st.DataObject):
 
 def shown(results, workload: sw.Workload, unit: str | None):
     """Results as a table on Spark has them: event times as microseconds, nanoseconds cut off."""
-    every = {q.name: getattr(q.window, "every", None) for q in workload.queries}
-    by_position = {name for name, step in every.items() if step is not None and not step.measure.is_event_time}
+    # Ticks are reported in what they are counted in, other windows in their own measure.
+    measures = {
+        q.name: getattr(getattr(q.window, "every", None), "measure", q.window.measure) for q in workload.queries
+    }
+    by_position = {name for name, measure in measures.items() if not measure.is_event_time}
 
     def micros(t):
         return t if t is None or unit is None else t * 10**6 // UNITS[unit]
