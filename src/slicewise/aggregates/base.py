@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -174,7 +174,7 @@ class Aggregate:
         """The parameters that are lengths of event time, by name."""
         return {}
 
-    def in_unit(self, unit: str | None) -> Self:
+    def in_unit(self, unit: str | None) -> Aggregate:
         """The aggregate with its lengths of event time in the unit of the time column, as windows have theirs."""
         return self
 

@@ -92,7 +92,8 @@ class CoMoments(TwoColumns):
 
     def lower(self, partial: tuple[Any, ...]) -> Any:
         parts = tuple(np.array([p], d) for p, d in zip(partial, CoMomentsMonoid.dtypes, strict=True))
-        values, valid = self.finish(*parts)
+        with np.errstate(all="ignore"):
+            values, valid = self.finish(*parts)
         return values[0].item() if valid[0] else None
 
     def finish(self, n: np.ndarray, *moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
+from slicewise.amounts import Amount
 from slicewise.errors import AggregateError, QueryError
 
 __all__ = ["Multi", "check_watched", "multi"]
@@ -75,6 +76,14 @@ class Multi(Aggregate):
 
     def lower(self, partial: tuple[Any, ...]) -> dict[str, Any]:
         return {name: a.lower(p) for (name, a), p in zip(self.aggregates.items(), partial, strict=True)}
+
+    @property
+    def lengths(self) -> Mapping[str, Amount]:
+        return {name: length for a in self._members for name, length in a.lengths.items()}
+
+    def in_unit(self, unit: str | None) -> Multi:
+        converted = {name: a.in_unit(unit) for name, a in self.aggregates.items()}
+        return self if all(a is self.aggregates[name] for name, a in converted.items()) else Multi(**converted)
 
     def parameters(self) -> tuple[Any, ...]:
         return tuple(self.aggregates.items())
