@@ -155,3 +155,19 @@ def test_longest_rise(values, expected):
 def test_candles_go_by_time_and_skip_nulls():
     found = values_of(sw.tumbling(10), sw.ohlc("v"), [7, 1, 9, 4, 0], [5, 2, None, 9, None])
     assert found == {(0, 10): {"open": 2, "high": 9, "low": 2, "close": 5}}
+
+
+def test_series_of_some_rows_and_by_category():
+    op = sw.Workload("t").query(
+        "q",
+        sw.tumbling(10),
+        some=sw.increase("v").where("w = 'a'"),
+        held=sw.time_weighted_avg("v").by("w"),
+        recent=sw.ewma("v", half_life=2).where("w = 'b'"),
+    )
+    op = op.operator()
+    op.process_batch({"t": [0, 2, 4, 6], "v": [10, 1, 25, 5], "w": ["a", "b", "a", "b"]})
+    (result,) = op.close()
+    assert result.values["some"] == 15
+    assert result.values["held"] == {"a": (4 * 10 + 6 * 25) / 10, "b": (4 * 1 + 4 * 5) / 8}
+    assert result.values["recent"] == (1 * 0.25 + 5) / 1.25

@@ -125,6 +125,27 @@ def test_in_windows(name):
         assert is_same(r.values["x"], expected, 1e6), (r.query, r.start)
 
 
+def test_operations_of_a_computed_column():
+    """As SlickDeque names them: ArgMax of Cosine, ArgMin of x^2, and the sum of squares behind deviations."""
+    computed = {
+        "cosine": sw.max_by("x", sw.expr("cos(x)")),
+        "square": sw.min_by("x", sw.expr("pow(x, 2)")),
+        "squares": sw.sum(sw.expr("x * x")),
+    }
+    rng = random.Random(3)
+    xs = [round(rng.uniform(-9, 9), 3) for _ in range(30)]
+    workload = sw.Workload("t").query("q", sw.sliding(sw.rows(SIZE), every=sw.rows(1)), **computed)
+    op = workload.operator()
+    op.process_batch({"t": list(range(len(xs))), "x": xs})
+    for r in op.close():
+        held = xs[r.start : r.end]
+        assert r.values["cosine"] == max(held, key=math.cos)
+        assert r.values["square"] == min(held, key=lambda x: x * x)
+        assert r.values["squares"] == pytest.approx(sum(x * x for x in held))
+    timed = sw.Workload("ts").query("q", sw.tumbling("1 second"), x=computed["cosine"])
+    assert "rows    Java and NumPy may differ in the last digit of cos" in timed.explain()
+
+
 @pytest.mark.parametrize("name", sw.AGGREGATES)
 def test_every_aggregate_of_the_registry_slides(name):
     """Not only those of the papers: what refuses none gives what is folded anew."""

@@ -66,7 +66,8 @@ class By(Aggregate):
         return self.inner.lengths
 
     def in_unit(self, unit: str | None) -> Self:
-        return type(self)(self.inner.in_unit(unit), self.category, self.most)
+        inner = self.inner.in_unit(unit)
+        return self if inner is self.inner else type(self)(inner, self.category, self.most)
 
     def lift(self, *values: Any) -> Any:
         """The last of the values is the category."""

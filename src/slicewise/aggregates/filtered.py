@@ -55,7 +55,8 @@ class Filtered(Aggregate):
         return self.inner.lengths
 
     def in_unit(self, unit: str | None) -> Self:
-        return type(self)(self.inner.in_unit(unit), self.condition)
+        inner = self.inner.in_unit(unit)
+        return self if inner is self.inner else type(self)(inner, self.condition)
 
     def lift(self, *values: Any) -> Any:
         """The last of the values says whether the row counts."""
