@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import slicewise as sw
 from slicewise import plot, spark, swag, testing
 from slicewise.slicing import LateRow, Operator, Stats
+from slicewise.sources import kafka
 
 PAGE = Path(__file__).parent / "api.md"
 INTRODUCTION = """\
@@ -50,7 +51,7 @@ def groups() -> list[Group]:
     rest = set(names) - {name for some in grouped.values() for name in some} - {"spark", "swag", "testing"}
     assert not rest, f"give these names a group: {sorted(rest)}"
     of = {title: {name: names[name] for name in some} for title, some in grouped.items()}
-    on_spark = {"spark.Inspection": spark.Inspection, "spark.local_session": spark.local_session}
+    on_spark = {f"spark.{name}": getattr(spark, name) for name in ("Inspection", "known", "local_session")}
     return [
         Group("Workload", "sw.", of["workload"]),
         Group(
@@ -65,6 +66,12 @@ def groups() -> list[Group]:
         Group("Aggregates", "sw.", of["aggregates"]),
         Group("Results", "sw.", of["results"]),
         Group("On Spark", "sw.", {**of["spark"], **on_spark}, "`Workload.run` is the way there."),
+        Group(
+            "Kafka",
+            "kafka.",
+            {"register": kafka.register},
+            "After `from slicewise.sources import kafka`; needs confluent-kafka. See [sources.md](sources.md).",
+        ),
         Group("Errors", "sw.", of["errors"]),
         Group("Testing", "sw.testing.", _members(testing)),
         Group("Aggregators", "sw.swag.", _members(swag), "The papers' algorithms; see [algorithms.md](algorithms.md)."),

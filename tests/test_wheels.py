@@ -191,6 +191,18 @@ def redis(environment: Environment) -> None:
     )
 
 
+SOURCE = "from slicewise.sources.kafka import KafkaSource\nprint(KafkaSource({}).schema())"
+
+
+def kafka(environment: Environment) -> None:
+    assert environment.last_error(SOURCE) == f"slicewise.errors.MissingPackageError: {NO_SPARK}"
+
+
+def spark_and_kafka(environment: Environment) -> None:
+    given = "{'kafka.bootstrap.servers': '127.0.0.1:1', 'subscribe': 'clicks'}"
+    assert environment.python(SOURCE.replace("{}", given)).startswith("`key` binary, `value` binary, `topic` string")
+
+
 def bench(environment: Environment) -> None:
     shutil.copytree(ROOT / "benchmarks", environment.work / "benchmarks")
     printed = environment.run("python", "benchmarks/swag.py", "--quick")
@@ -209,6 +221,8 @@ PROMISES = {
     "pandas": ("pandas", pandas),
     "disk": ("disk", disk),
     "redis": ("redis", redis),
+    "kafka": ("kafka", kafka),
+    "spark,kafka": ("spark,kafka", spark_and_kafka),
     "bench": ("bench", bench),
 }
 

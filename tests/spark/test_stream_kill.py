@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,53 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.killing import Job, files_of
 from tests.spark.stream_job import SINKS, WORKLOAD
 from tests.spark.stream_running import Folder, plain, table_of
 
 #: Each of them ends two streams, one per sink. `make kill` is the long campaign.
 KILLS = int(os.environ.get("SLICEWISE_KILLS", "3"))
-ROOT = Path(__file__).parents[2]
-
-
-class Job:
-    """The stream in a session of its own, so that all its processes can be found: driver, JVM and Python workers."""
-
-    def __init__(self, folder: Path) -> None:
-        self.log = folder / "log"
-        with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "tests.spark.stream_job", str(folder)]
-            self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
-
-    def kill(self) -> None:
-        """All at once, with no time to say goodbye. Python workers have a process group of their own."""
-        os.kill(self.process.pid, signal.SIGSTOP)  # so that it starts nothing while we look
-        for pid in [*_of_session(self.process.pid), self.process.pid]:
-            with contextlib.suppress(ProcessLookupError):  # a worker whose JVM is gone leaves by itself
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait()
-
-    def is_over(self) -> bool:
-        """Whether it came to its end, which must be a good one."""
-        code = self.process.poll()
-        assert code in (None, 0), self.log.read_text()[-3000:]
-        return code == 0
-
-
-def _of_session(session: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == session:
-                found.append(int(entry.name))
-    return found
-
-
-def _files(folder: Path, pattern: str) -> set[Path]:
-    return {path for path in folder.glob(pattern) if not path.name.endswith(".crc")}
 
 
 def moments(folder: Path, rng: random.Random) -> list[Callable[[], Callable[[], bool]]]:
@@ -73,8 +28,8 @@ def moments(folder: Path, rng: random.Random) -> list[Callable[[], Callable[[], 
 
     def appears(pattern: str, many: int = 1) -> Callable[[], Callable[[], bool]]:
         def start() -> Callable[[], bool]:
-            before = len(_files(folder, pattern))
-            return lambda: len(_files(folder, pattern)) >= before + many
+            before = len(files_of(folder, pattern))
+            return lambda: len(files_of(folder, pattern)) >= before + many
 
         return start
 
@@ -105,12 +60,12 @@ def micro_batches(checkpoint: Path) -> list[list[Path]]:
     A file each, but for one that was noted by the source just before it was killed: that one goes with the next.
     """
     noted: dict[int, set[Path]] = {}
-    for log in _files(checkpoint, "sources/0/[0-9]*"):
+    for log in files_of(checkpoint, "sources/0/[0-9]*"):
         for line in log.read_text().splitlines()[1:]:
             entry = json.loads(line)
             noted.setdefault(entry["batchId"], set()).add(Path(unquote(urlparse(entry["path"]).path)))
     found, seen = [], -1
-    for log in sorted(_files(checkpoint, "offsets/[0-9]*"), key=lambda path: int(path.name)):
+    for log in sorted(files_of(checkpoint, "offsets/[0-9]*"), key=lambda path: int(path.name)):
         upto = json.loads(log.read_text().splitlines()[-1])["logOffset"]
         found.append(sorted(path for n in range(seen + 1, upto + 1) for path in noted[n]))
         seen = upto
@@ -143,14 +98,14 @@ def test_killed_again_and_again_the_output_is_that_of_an_undisturbed_run(spark, 
             files += 1
         when = when or moments(tmp_path, rng)
         is_time = when.pop()()
-        job = Job(tmp_path)
+        job = Job("tests.spark.stream_job", tmp_path)
         while not is_time() and not job.is_over():
             time.sleep(0.005)
         time.sleep(rng.choice([0, 0, 0.05, 0.3]))
         if not job.is_over():
             job.kill()
             kills += 1
-    job = Job(tmp_path)
+    job = Job("tests.spark.stream_job", tmp_path)
     while not job.is_over():
         time.sleep(0.1)
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from slicewise.cli.jobs import Job, Sink, Source
+from slicewise.cli.jobs import KAFKA, Job, Sink, Source
 from slicewise.cli.status import BatchWatch, Progress, Status
 
 __all__ = [
@@ -53,6 +53,10 @@ def open_session(job: Job, master: str | None, conf: Mapping[str, str], packages
 
 def read_source(spark: Any, source: Source) -> Any:
     """The rows of a job, as a DataFrame."""
+    if source.format == KAFKA:
+        from slicewise.sources import kafka
+
+        kafka.register(spark)
     reader = (spark.readStream if source.stream else spark.read).options(**source.options)
     if source.table is not None:
         df = reader.table(source.table)

@@ -25,7 +25,7 @@ from slicewise.options import STREAMS, Option, RunOptions
 from slicewise.results import RESERVED
 from slicewise.workload import Workload
 
-__all__ = ["Job", "JobError", "Sink", "Source", "SparkSettings", "Trigger", "read_job"]
+__all__ = ["KAFKA", "Job", "JobError", "Sink", "Source", "SparkSettings", "Trigger", "read_job"]
 
 _TABLES = ("name", "source", "workload", "queries", "results", "sink", "trigger", "spark")
 _SOURCE = ("format", "path", "table", "stream", "schema", "select", "where", "options")
@@ -35,7 +35,9 @@ _TRIGGERS = ("available_now", "once", "processing_time")
 #: Formats that are folders of files. Streams of them need a schema.
 _FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 _STREAMS_ONLY = ("rate", "rate-micro-batch", "socket")
-_PATHLESS = ("console", "kafka", "memory", "noop")
+#: The source that comes with slicewise, beside Spark's own connector, which is "kafka".
+KAFKA = "slicewise_kafka"
+_PATHLESS = ("console", "kafka", KAFKA, "memory", "noop")
 _FORMATS = (*_FILES, *_STREAMS_ONLY, *_PATHLESS, "delta", "iceberg", "hudi", "jdbc")
 #: Formats that cannot hold structs such as `window` and `span`.
 _FLAT = ("csv", "jdbc", "text")
@@ -343,7 +345,7 @@ def _check_sink_path(table: TableReader, format_: str | None, path: str | None, 
         table.note(None, f"`sink.path` is missing; say where the {format_} files go")
     if format_ in _PATHLESS and table.has("path"):
         table.note("path", f"`sink.path` makes no sense with {format_!r}; leave it out")
-    if format_ in _STREAMS_ONLY:
+    if format_ in (*_STREAMS_ONLY, KAFKA):
         table.note("format", f'{format_!r} is a source, not a sink; use "parquet" or "console"', at=0)
     if path is not None and source is not None and path.rstrip("/") in {p.rstrip("/") for p in source.path}:
         table.note("path", "`sink.path` is the path of the source; results need a folder of their own")

@@ -1,4 +1,4 @@
-"""slicewise on Spark: the only folder that imports pyspark. ``workload.run(df)`` is the door to it."""
+"""slicewise on Spark: with sources/ the only folder that imports pyspark. ``workload.run(df)`` is the door to it."""
 
 from slicewise.installation import old_pyspark, without_pyspark
 
@@ -8,6 +8,7 @@ try:
     too_old = old_pyspark(pyspark.__version__)
     if too_old is not None:
         raise too_old
+    from slicewise.spark.known_frame import known
     from slicewise.spark.probing import Probe, Worker, probe
     from slicewise.spark.result_frames import latest, only
     from slicewise.spark.running import run
@@ -22,6 +23,7 @@ __all__ = [
     "Probe",
     "Worker",
     "inspect",
+    "known",
     "latest",
     "local_session",
     "only",

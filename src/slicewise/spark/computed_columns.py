@@ -18,6 +18,7 @@ from slicewise.conditions.expression import Expression, derive
 from slicewise.errors import ExpressionError
 from slicewise.plan.condition_sql import UntranslatableError, text_literal
 from slicewise.plan.expression_sql import expression_sql
+from slicewise.spark.known_frame import is_known
 from slicewise.spark.source import TIME, Source, sql_name, value_name
 from slicewise.spark.types import read, spark_type
 from slicewise.workload import without_where
@@ -59,8 +60,9 @@ def _computed(
         inside = F.expr(expression_sql(expression, source.types, named, label))
     except UntranslatableError:
         return _in_python(expression, source, column)
-    # Settings of the session may give decimals other types than Spark's own rules do.
-    if rows.select(inside).schema[0].dataType != spark_type(_type_of(expression, source)):
+    # Settings of the session may give decimals other types than Spark's own rules do; where Spark must not be asked, it
+    # is as if they did.
+    if is_known(source.frame) or rows.select(inside).schema[0].dataType != spark_type(_type_of(expression, source)):
         return _in_python(expression, source, column)
     return inside
 

@@ -24,6 +24,7 @@ from slicewise.slicing import EVENT_TIME, GapError, Operator
 from slicewise.spark.arrow_io import result_batches, tables_of
 from slicewise.spark.computed_columns import with_computed
 from slicewise.spark.key_numbers import normal_form, number_keys
+from slicewise.spark.known_frame import named
 from slicewise.spark.output import Output
 from slicewise.spark.row_order import in_order
 from slicewise.spark.source import TIME, Source, key_name, value_name
@@ -48,7 +49,8 @@ def run_rows(source: Source) -> DataFrame:
     rows = with_computed(source, source.projected().where(F.col(TIME).isNotNull()), source.ties)
     rows = rows.repartition(*source.key_names) if source.key_names else rows.repartition(1)
     rows = rows.sortWithinPartitions(*source.key_names, *in_order(source))
-    rows = rows.select(TIME, *source.key_names, *(source.internal(name) for name in workload.inputs))
+    names = [TIME, *source.key_names, *(value_name(source.columns.index(name)) for name in workload.inputs)]
+    rows = named(rows.select(*names), names)
     types = {**{c: source.types[c] for c in workload.inputs}, KEY: pa.int64()}
     runner = RowRunner(workload, types, output)
     return output.to_user(rows.mapInArrow(runner.__call__, output.spark_schema()))

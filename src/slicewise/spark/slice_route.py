@@ -18,6 +18,7 @@ from slicewise.slicing import Edges, PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.composing import Composer
 from slicewise.spark.computed_columns import with_computed
+from slicewise.spark.known_frame import named
 from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import partials_of, whole_window
 from slicewise.spark.row_numbering import measure_rows, partials_by_position
@@ -79,8 +80,10 @@ def _sliced(rows: DataFrame, keys: list[str], cells: list[str], slice_columns: S
     """One row per key and slice, with the columns that the composer reads."""
     sliced = rows.groupBy(*keys, *cells).agg(*(e.alias(n) for n, e in slice_columns.expressions.items()))
     if slice_columns.after:
-        sliced = sliced.select(*sliced.columns, *(e.alias(n) for n, e in slice_columns.after.items()))
-    return sliced.select(*keys, *[c for c in cells if c == CELL], *slice_columns.sent)
+        names = [*keys, *cells, *slice_columns.expressions]
+        sliced = sliced.select(*names, *(e.alias(n) for n, e in slice_columns.after.items()))
+    names = [*keys, *[c for c in cells if c == CELL], *slice_columns.sent]
+    return named(sliced.select(*names), names)
 
 
 def _one_tumbling(source: Source, rows: DataFrame, functions: list[Expression], schema: ResultSchema) -> DataFrame:

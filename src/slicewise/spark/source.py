@@ -68,6 +68,8 @@ class Source:
         The columns that may hold nulls.
     paths
         Where the columns that are read stand: the name of a column, and those of the fields inside it.
+    spark_types
+        The Spark types of the time column and of the same columns.
     ties
         The columns that put rows of equal event time in order, read by the workload or not; none where that does not
         matter.
@@ -79,6 +81,7 @@ class Source:
     time_type: pa.DataType
     nullable: frozenset[str]
     paths: Mapping[str, tuple[str, ...]]
+    spark_types: Mapping[str, T.DataType]
     ties: tuple[str, ...] = ()
 
     @classmethod
@@ -114,13 +117,14 @@ class Source:
             _bounds_type(one[workload.time], workload),
             frozenset([*computed, *(name for name, field in one.items() if field.nullable)]),
             paths,
+            {name: field.dataType for name, field in one.items()},
         )
 
     @property
     def event_time(self) -> Column:
         """Event time as a 64-bit integer; null where it is null, or so far away that no window lies around it."""
         time = self.given(self.workload.time)
-        type_ = self.frame.select(time).schema[0].dataType
+        type_ = self.spark_types[self.workload.time]
         if isinstance(type_, T.DateType):
             # A timestamp as in Spark's own window(); a date further away than timestamps are would fail there.
             near = F.unix_date(time).between(-LARGEST_DAY, LARGEST_DAY)

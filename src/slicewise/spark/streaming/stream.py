@@ -13,10 +13,11 @@ from slicewise.errors import QueryError
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, Plan, plan_for
 from slicewise.slicing import ahead_length, describe, fingerprint
+from slicewise.spark.known_frame import named
 from slicewise.spark.output import Output, check_known_types, micros
 from slicewise.spark.session import setting
 from slicewise.spark.shipping import carried, for_workers
-from slicewise.spark.source import Source, column
+from slicewise.spark.source import TIME, Source, column, value_name
 from slicewise.spark.streaming.heartbeat import with_heartbeat
 from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.pandas_state import pandas_reports, results_in_bytes
@@ -55,7 +56,9 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
         ahead=ahead,
         unit=workload.time_measure.unit,
     )
-    packs = rows.mapInArrow(for_workers(packer.__call__, session), PACK)
+    names = [TIME, *source.key_names, *(value_name(i) for i in range(len(source.inputs))), SHARD]
+    names += [*([ROW] if whole else []), *([] if ahead is None else [NOW])]
+    packs = named(rows, names).mapInArrow(for_workers(packer.__call__, session), PACK)
     job = _job(source, plan, options, partitions)
     if job.idle is not None:
         packs = with_heartbeat(packs, ids, job.idle)
@@ -81,9 +84,7 @@ def _can_slice(plan: Plan) -> bool:
 
 
 def _shard(source: Source, partitions: int) -> Column:
-    given = [source.given(name) for name in source.workload.keys]
-    fields = source.frame.select(*(key.alias(f"k{i}") for i, key in enumerate(given))).schema.fields if given else []
-    keys = [(key, field.dataType) for key, field in zip(given, fields, strict=True)]
+    keys = [(source.given(name), source.spark_types[name]) for name in source.workload.keys]
     return shard_number(keys, partitions).alias(SHARD)
 
 
@@ -100,7 +101,7 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
     workload = source.workload
     late = None
     if options.late == "collect":
-        late = arrow_type(source.frame.select(_row(source)).schema[0].dataType, ROW)
+        late = arrow_type(source.frame.schema, ROW)
     output = Output(plan.schema, spans=bool(plan.context), marks=True, late=late)
     reach = max((query.window.reach for query in workload.queries), default=0)
     kept = reach + workload.lateness + workload.watermark
