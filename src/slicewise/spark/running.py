@@ -31,6 +31,7 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
             "the workload has no queries; add one: .query('per_minute', sw.tumbling('1 minute'), n=sw.count())"
         )
     check_runnable(workload)
+    _check_stores(workload)
     source = Source.of(workload, frame)
     options.check(stream=frame.isStreaming)
     check_workers(frame.sparkSession, streams=frame.isStreaming)
@@ -45,6 +46,17 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
         _warn_of_watermark(source)
         return run_stream(source, options)
     return _run_batch(with_meant(source), options)
+
+
+def _check_stores(workload: Workload) -> None:
+    for query in workload.queries:
+        if getattr(query.window, "store", None) is not None:
+            raise QueryError(
+                f"query {query.name!r}: `store` keeps the nodes of {query.window!r} for one process, and on Spark many "
+                "run it, whose state is in the checkpoint; leave it out",
+                parameter="store",
+                query=query.name,
+            )
 
 
 def _warn_of_watermark(source: Source) -> None:

@@ -185,6 +185,32 @@ class AMTA(MonoidTree):
         """The partials of the trees at the back of the ``n`` lowest levels."""
         return [self._fold(*v.tail) if len(v.tail) == 2 else v.tail[0] for v in self._levels[:n]]
 
+    def ends(self) -> dict[str, Any]:
+        """Everything but the inner pairs: the two ends of each level, the result pair and the stack.
+
+        Returns
+        -------
+        dict
+            Numbers, lists and partials, for :meth:`resume`.
+        """
+        return {**self._state(), "flushes": 0}
+
+    def resume(self, ends: dict[str, Any]) -> Self:
+        """Go on from the ends of a window whose inner pairs are where this one's are.
+
+        Parameters
+        ----------
+        ends
+            What :meth:`ends` gave.
+
+        Returns
+        -------
+        AMTA
+            This window, which must be new.
+        """
+        self._restore(ends)
+        return self
+
     @property
     def total(self) -> Any:
         """The partial of the window, which is not lowered; None if it is empty."""

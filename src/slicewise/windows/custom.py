@@ -90,6 +90,7 @@ class Policy(Window):
     watch: tuple[tuple[str, Aggregate], ...] = ()
     every: Amount = EVERY_ROW
     monotone: bool = True
+    store: Any = None
 
     @property
     def context(self) -> Context:
@@ -166,6 +167,7 @@ def policy(
     watch: Mapping[str, Aggregate] | None = None,
     every: Length | None = None,
     monotone: bool = True,
+    store: Any = None,
 ) -> Policy:
     """A window that every row joins, and whose oldest rows leave for as long as ``evict`` returns true.
 
@@ -185,6 +187,11 @@ def policy(
         be said: it is asked about one row after the other, and rows leave up to the first for which it is false. A rule
         that is said to be monotone and is not lets some number of rows leave for which it holds, while it does not for
         one row more; which number depends on how they came in. The oracle of ``sw.testing`` refuses such a rule.
+    store : swag store, optional
+        Where the nodes of the tree are kept, for windows that are larger than memory: ``sw.swag.DiskStore("folder")``,
+        for example; one store may serve many policies and keys. Then O(log n) nodes of a window are in memory. Nodes
+        are written in the background; a snapshot waits until they are there, and does not hold them itself. What the
+        last snapshot and the one before need stays in the store. In process only: on Spark, state is in the checkpoint.
 
     Returns
     -------
@@ -215,4 +222,8 @@ def policy(
     ticks = EVERY_ROW if every is None else to_amount(every, name="every")
     if not isinstance(monotone, bool):
         raise QueryError(f"`monotone` must be true or false; got {monotone!r}", parameter="monotone")
-    return Policy(evict, watched, ticks, monotone)
+    if store is not None and not all(callable(getattr(store, method, None)) for method in ("get", "write", "close")):
+        raise QueryError(
+            f"`store` must be a store such as sw.swag.DiskStore('folder'); got {store!r}", parameter="store"
+        )
+    return Policy(evict, watched, ticks, monotone, store)

@@ -27,6 +27,7 @@ from slicewise.plan.plan import Plan
 from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut
 from slicewise.slicing.answers.reported import ReportedWindows
+from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of
 from slicewise.slicing.rows.cut_updates import RECOMPUTE, CachedCuts
 from slicewise.slicing.rows.discretisers import (
@@ -94,6 +95,7 @@ class ContextAwareQueries:
         # Where cuts are kept for corrections, they must lie at the same rows in the next step, and serve windows alone.
         self._folds_once = plan.ordered or not plan.workload.lateness
         self._pending: list[Tuples] = []
+        self._keys: KeyTable | None = None
         self._arrived = state.arrived
         #: Rows that were taken out since somebody looked here: they count in time windows as ever.
         self.left_out: list[Tuples] = []
@@ -104,8 +106,16 @@ class ContextAwareQueries:
         queries = [plan.context_queries(group, discretiser.windows, numbers) for group in plan.groups]
         asking = [group for group, of_windows in zip(plan.groups, queries, strict=True) if any(map(len, of_windows))]
         asked = sorted({plan.answers[number].component for group in asking for number in group.aggregates})
-        discretiser.answer({component: plan.components[component].monoid for component in asked})
+        query = next(
+            plan.workload.queries[n].name for n in numbers if plan.workload.queries[n].window in discretiser.windows
+        )
+        discretiser.answer(query, {component: plan.components[component].monoid for component in asked}, self._key_of)
         return [QueryFanOut(of_windows) for of_windows in queries]
+
+    def _key_of(self, number: int) -> tuple[Any, ...]:
+        """The values of a key that has come up in this step."""
+        assert self._keys is not None
+        return tuple(column.to_pylist()[0] for column in self._keys.decode(np.array([number])))
 
     # Rows in
 
@@ -176,6 +186,7 @@ class ContextAwareQueries:
         Rows whose measure goes backwards are left out of the windows on it, rows on which user code fails are left out
         of all windows here; the step can then be taken again.
         """
+        self._keys = answers.keys
         rows, moved = self.state.rows.joined_in_order(self._pending, self.plan.order)
         self._refuse_misfits(rows)
         view, base, last_seen = self._arranged(rows, answers)

@@ -7,7 +7,7 @@ still change and those that undecided windows need, and answers for all keys at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -166,8 +166,11 @@ class Discretiser:
         """The same for windows that remember something of earlier rows: what to remember comes back as well."""
         return *self.find(view, step), None
 
-    def answer(self, monoids: Mapping[int, Monoid]) -> None:
-        """What will be asked of the windows, by component of the plan; for those that compute it as they are found."""
+    def answer(self, query: str, monoids: Mapping[int, Monoid], key_of: Callable[[int], tuple[Any, ...]]) -> None:
+        """What will be asked of the windows, by component of the plan; for those that compute it as they are found.
+
+        ``query`` is the first that asks, and ``key_of`` gives the values of a key.
+        """
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         """For ordered streams, when the next window may be reported: an event time, and a number of rows."""

@@ -19,11 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slicewise.aggregates.base import Aggregate, Monoid, Parts, concat_parts, take_parts
+from slicewise.errors import StateError
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.swag.amta import AMTA
 from slicewise.swag.shared_nodes import SharedNodes
+from slicewise.swag.stored_nodes import StoredNodes, StoredPairs
+from slicewise.swag.stores.base import Store, StoreError
 
-__all__ = ["Dimensions", "KeyTrees", "Leaf", "Leaves", "ShownRow"]
+__all__ = ["Dimensions", "KeyTrees", "Leaf", "Leaves", "ShownRow", "stored_nodes"]
 
 #: How many rows are shown between two branches: what is shown again at most, beside what follows a row out of order.
 APART = 16
@@ -76,9 +79,13 @@ class Dimensions(Aggregate):
     def lower(self, partial: Leaf) -> Any:
         return self.watched.lower(partial.watched)
 
+    def described(self) -> list[tuple[tuple[str, ...], str]]:
+        """What the partials of what is asked for hold, and for columns of which types."""
+        return [(tuple(m.labels), ", ".join(map(str, m.types))) for m in self.monoids]
+
     def is_like(self, other: Dimensions) -> bool:
         """Whether partials of another tree are partials here."""
-        return [(m.labels, m.types) for m in self.monoids] == [(m.labels, m.types) for m in other.monoids]
+        return self.described() == other.described()
 
 
 class Leaves:
@@ -138,9 +145,11 @@ class KeyTrees:
     rows: tuple[ShownRow, ...] = ()
 
     @classmethod
-    def new(cls, dimensions: Dimensions, leaves: Iterable[Leaf] = (), front: int = 0) -> KeyTrees:
-        """A window of these rows, the first of them at a position."""
-        tree = AMTA(dimensions, store=SharedNodes())
+    def new(
+        cls, dimensions: Dimensions, leaves: Iterable[Leaf] = (), front: int = 0, nodes: SharedNodes | None = None
+    ) -> KeyTrees:
+        """A window of these rows, the first of them at a position; nodes are kept in memory or as said."""
+        tree = AMTA(dimensions, store=SharedNodes() if nodes is None else nodes)
         for leaf in leaves:
             tree.insert(leaf)
         return cls(_Point(tree, front), ShownRow(front, tree.total))
@@ -191,6 +200,8 @@ class KeyTrees:
                 tree.insert(next(lifted))
                 front += slide(tree)
                 rows.append(ShownRow(front, tree.total))
+            except StoreError:
+                raise  # no fault of the row: the step can be taken again
             except Exception as error:
                 raise leaves.complain(number, error) from error
         return [*points, _Point(tree, front, len(leaves))]
@@ -217,6 +228,49 @@ class KeyTrees:
         return dimensions
 
     def to_data(self) -> dict[str, Any]:
+        """The window as of the horizon, as plain data; where nodes are in a store, without them."""
+        tree, nodes = self.settled.tree, _nodes_of(self.settled.tree)
+        if not isinstance(nodes, StoredNodes):
+            return self.to_rows()
+        return {
+            "front": self.settled.front,
+            "name": nodes.pairs.name,
+            "partials": self.dimensions.described(),
+            "ends": _packed(tree.ends()),
+            "dead": dict(nodes.dead),
+            "retired": nodes.pairs.snapshotted(),
+        }
+
+    @classmethod
+    def from_ends(
+        cls, data: Mapping[str, Any], dimensions: Dimensions, nodes: StoredNodes, new_nodes: Callable[[], SharedNodes]
+    ) -> KeyTrees:
+        """The window from what :meth:`to_data` gave, whose nodes are in a store.
+
+        If other aggregates are asked for than then, a new tree is grown of the rows.
+        """
+        nodes.pairs.check()
+        nodes.dead, nodes.pairs.retired = dict(data["dead"]), (dict(data["retired"]), {})
+        tree = AMTA(dimensions, store=nodes).resume(_unpacked(data["ends"]))
+        described = [(tuple(labels), types) for labels, types in data["partials"]]
+        if described == dimensions.described():
+            return cls(_Point(tree, data["front"]), ShownRow(data["front"], tree.total))
+        places = {
+            (label, types): (i, j) for i, (labels, types) in enumerate(described) for j, label in enumerate(labels)
+        }
+        wanted = [[(label, types) for label in labels] for labels, types in dimensions.described()]
+        if any(part not in places for parts in wanted for part in parts):
+            raise StateError(
+                f"the nodes of {data['name']} were written for columns of other types, and cannot be widened in a "
+                "store; cast the columns to what they were"
+            )
+        leaves = [
+            leaf._replace(asked=tuple(tuple(leaf.asked[i][j] for i, j in map(places.__getitem__, p)) for p in wanted))
+            for leaf in tree.partials()
+        ]
+        return cls.new(dimensions, leaves, data["front"], new_nodes())
+
+    def to_rows(self) -> dict[str, Any]:
         """The window as of the horizon, as plain data: its rows, of which a tree is grown again."""
         leaves = list(self.settled.tree.partials())
         asked: dict[str, np.ndarray] = {}
@@ -232,14 +286,37 @@ class KeyTrees:
         }
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any], dimensions: Dimensions) -> KeyTrees:
-        """The window from what :meth:`to_data` gave; only what is asked for still."""
+    def from_rows(cls, data: Mapping[str, Any], dimensions: Dimensions, nodes: SharedNodes | None = None) -> KeyTrees:
+        """The window from what :meth:`to_rows` gave; only what is asked for still."""
         asked: list[Parts] = [tuple(data["asked"][label] for label in m.labels) for m in dimensions.monoids]
         leaves = [
             Leaf(watched, tuple(take_parts(parts, slice(i, i + 1)) for parts in asked), tuple(first), 1)
             for i, (watched, first) in enumerate(zip(data["watched"], data["first"], strict=True))
         ]
-        return cls.new(dimensions, leaves, data["front"])
+        return cls.new(dimensions, leaves, data["front"], nodes)
+
+
+def stored_nodes(store: Store, name: str) -> StoredNodes:
+    """Nodes of leaves in a store, under the name of a window."""
+    return StoredNodes(StoredPairs(store, name, _packed, _unpacked))
+
+
+def _packed(value: Any) -> Any:
+    """Nodes as plain data, wherever they stand in lists, tuples and dictionaries."""
+    if isinstance(value, Leaf):
+        return {"leaf": tuple(value)}
+    if isinstance(value, dict):
+        return {key: _packed(item) for key, item in value.items()}
+    return type(value)(map(_packed, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "leaf" in value:
+            watched, asked, first, rows = value["leaf"]
+            return Leaf(watched, tuple(map(tuple, asked)), tuple(first), rows)
+        return {key: _unpacked(item) for key, item in value.items()}
+    return type(value)(map(_unpacked, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _nodes_of(tree: AMTA) -> SharedNodes:

@@ -6,7 +6,9 @@ takes what its rows take, however many are in the window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +18,19 @@ from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate, Monoid, Parts, concat_parts, take_parts
 from slicewise.aggregates.multi import Multi
 from slicewise.amounts import ROWS, Measure
-from slicewise.errors import UserCodeError
+from slicewise.errors import StateError, UserCodeError
 from slicewise.results import RowLabel
 from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Remembered, Retained
 from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
 from slicewise.slicing.rows.ordered_rows import OrderedRows
-from slicewise.slicing.rows.policy_trees import Dimensions, KeyTrees, Leaf, Leaves, ShownRow
+from slicewise.slicing.rows.policy_trees import Dimensions, KeyTrees, Leaf, Leaves, ShownRow, stored_nodes
 from slicewise.slicing.rows.ticks import Ticks, TickState, is_by_position, next_tick, tick_memory, ticks_of
 from slicewise.slicing.rows.user_windows import raise_first
 from slicewise.slicing.steps import Step
 from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.swag.amta import AMTA
+from slicewise.swag.shared_nodes import SharedNodes
+from slicewise.swag.stored_nodes import StoredNodes
 from slicewise.times import INFINITY
 from slicewise.windows import Policy
 
@@ -54,13 +58,16 @@ class PolicyWindows(Discretiser):
         self.slide = None if window.every.measure == ROWS else window.every
         self.dimensions = Dimensions(self._watched(), ())
         self._asked: Sequence[int] = ()
+        self._query = ""
+        self._key_of: Callable[[int], tuple[Any, ...]] = lambda key: ()
 
     def _watched(self) -> Aggregate:
         # Without anything to watch, there is something to keep a tree of all the same.
         return Multi(**dict(self.window.watch)) if self.window.watch else Multi(rows=Count())
 
-    def answer(self, monoids: Mapping[int, Monoid]) -> None:
-        """What is asked of the windows: further dimensions of the tree."""
+    def answer(self, query: str, monoids: Mapping[int, Monoid], key_of: Callable[[int], tuple[Any, ...]]) -> None:
+        """What is asked of the windows: further dimensions of the tree. Stores name it by query and key."""
+        self._query, self._key_of = query, key_of
         self._asked = list(monoids)
         self.dimensions = Dimensions(self.dimensions.watched, list(monoids.values()))
 
@@ -93,7 +100,7 @@ class PolicyWindows(Discretiser):
             key, first = int(view.keys[s]), int(low[s])
             leaves = self._leaves(counted, first, int(counted.ends[s]))
             try:
-                before = self._trees(windows.get(key), leaves, int(counted.starts[s] - base[s]) - first)
+                before = self._trees(key, windows.get(key), leaves, int(counted.starts[s] - base[s]) - first)
                 windows[key], rows = before.advanced(leaves, int(settled[s]) - first, self._slid)
             except UserCodeError as error:
                 failures.append(error)
@@ -112,17 +119,38 @@ class PolicyWindows(Discretiser):
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         return (-INFINITY, 1) if self.measures else next_tick(self.window.every, came, watermark)
 
-    def _trees(self, kept: KeyTrees | Mapping[str, Any] | int | None, leaves: Leaves, shift: int) -> KeyTrees:
+    def _trees(self, key: int, kept: KeyTrees | Mapping[str, Any] | int | None, leaves: Leaves, shift: int) -> KeyTrees:
         """What is kept of a key. ``shift`` leads from positions to numbers of leaves.
 
         Earlier versions kept the position of the front alone, and all rows of the window: they are there once more.
         """
         if isinstance(kept, KeyTrees):
-            return kept if self.dimensions.is_like(kept.dimensions) else self._trees(kept.to_data(), leaves, shift)
+            if self.dimensions.is_like(kept.dimensions):
+                return kept
+            kept = kept.to_rows()
+        if isinstance(kept, Mapping) and "ends" in kept:
+            new_nodes = functools.partial(self._new_nodes, key)
+            return KeyTrees.from_ends(kept, self.dimensions, self._stored(kept["name"]), new_nodes)
+        nodes = self._new_nodes(key)
         if isinstance(kept, Mapping):
-            return KeyTrees.from_data(kept, self.dimensions)
+            return KeyTrees.from_rows(kept, self.dimensions, nodes)
         front = kept or 0
-        return KeyTrees.new(self.dimensions, leaves.lift(front + shift, 0) if kept is not None else (), front)
+        rows = leaves.lift(front + shift, 0) if kept is not None else ()
+        return KeyTrees.new(self.dimensions, rows, front, nodes)
+
+    def _new_nodes(self, key: int) -> SharedNodes:
+        """Where the nodes of a new tree go: a dictionary, or a store under the names of query and key."""
+        if self.window.store is None:
+            return SharedNodes()
+        # Another tree for the same key, after a restart or with other queries, must not take the names of this one.
+        nodes = self._stored(f"query {self._query!r}, key {self._key_of(key)!r}, tree {uuid.uuid4().hex[:12]}")
+        nodes.pairs.claim()
+        return nodes
+
+    def _stored(self, name: str) -> StoredNodes:
+        if self.window.store is None:
+            raise StateError(f"the snapshot has left the nodes of {name} in a store; give it: policy(..., store=...)")
+        return stored_nodes(self.window.store, name)
 
     def _slid(self, tree: AMTA) -> int:
         """Let the oldest rows leave; how many did."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +13,10 @@ from slicewise.errors import SlicewiseError, StateError
 
 __all__ = ["STATE", "Codec", "Key", "Store", "StoreError"]
 
-Key = tuple[int, int]
-"""Level and number of a pair in its level queue."""
+Key = tuple[int, int] | tuple[int, int, str]
+"""Level and number of a pair in its level queue; where a store is shared, also the name of the window."""
 
-STATE: Key = (-1, 0)
+STATE: tuple[int, int] = (-1, 0)
 """Where a flush keeps everything that is not a pair."""
 
 
@@ -51,7 +52,7 @@ class Store(ABC):
         Parameters
         ----------
         keys
-            The keys, level and number each.
+            The keys: level and number, and the name of the window where several are kept in the store.
 
         Returns
         -------
@@ -77,6 +78,8 @@ class Store(ABC):
 
 
 _KEY = struct.Struct(">bQ")
+#: Longer names of windows are written as their hash.
+LONGEST_NAME = 256
 
 
 class Codec:
@@ -99,7 +102,12 @@ class Codec:
 
     @staticmethod
     def key(key: Key) -> bytes:
-        return _KEY.pack(*key)
+        packed = _KEY.pack(*key[:2])
+        if len(key) == 2:
+            return packed
+        name = key[2].encode()
+        # Databases have short keys; and what has no name is never as long as what has one.
+        return packed + (name if len(name) <= LONGEST_NAME else hashlib.sha256(name).hexdigest().encode())
 
     def dump(self, value: Any) -> bytes:
         try:

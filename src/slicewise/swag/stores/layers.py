@@ -83,7 +83,8 @@ class Layers:
 
     def _read(self, keys: list[Key]) -> dict[Key, Pair]:
         read = dict(zip(keys, self.store.get(keys), strict=True))
-        for (level, number), pair in read.items():
+        for key, pair in read.items():
+            level, number = key[0], key[1]
             if pair is None:
                 raise StoreError(
                     f"the store has lost pair {number} of level {level}, which it was given; the window is unchanged, "
