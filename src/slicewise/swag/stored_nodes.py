@@ -84,8 +84,8 @@ class StoredPairs(MutableMapping[Key, Pair]):
             if (level, number) not in self._cache:
                 until = min(stop, number + self.store.ahead)
                 missing += [(level, n) for n in range(number, until) if (level, n) not in self._cache]
-        found = self._writer.get([(*key, self.name) for key in missing]) if missing else []
-        fresh = {key: self._read(key, data) for key, data in zip(missing, found, strict=True)}
+        stored = self._writer.get([(*key, self.name) for key in missing]) if missing else []
+        fresh = {key: self._read(key, data) for key, data in zip(missing, stored, strict=True)}
         pairs = [fresh[s[:2]] if s[:2] in fresh else self._cache[s[:2]] for s in spans]
         self._cache |= fresh
         while len(self._cache) > CACHED:
