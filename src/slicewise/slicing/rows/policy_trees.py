@@ -259,13 +259,14 @@ class KeyTrees:
             (label, types): (i, j) for i, (labels, types) in enumerate(described) for j, label in enumerate(labels)
         }
         wanted = [[(label, types) for label in labels] for labels, types in dimensions.described()]
-        if any(part not in places for parts in wanted for part in parts):
+        if any(part not in places for of_monoid in wanted for part in of_monoid):
             raise StateError(
                 f"the nodes of {data['name']} were written for columns of other types, and cannot be widened in a "
                 "store; cast the columns to what they were"
             )
+        parts = [[places[part] for part in of_monoid] for of_monoid in wanted]
         leaves = [
-            leaf._replace(asked=tuple(tuple(leaf.asked[i][j] for i, j in map(places.__getitem__, p)) for p in wanted))
+            Leaf(leaf.watched, tuple(tuple(leaf.asked[i][j] for i, j in p) for p in parts), leaf.first, leaf.rows)
             for leaf in tree.partials()
         ]
         return cls.new(dimensions, leaves, data["front"], new_nodes())
