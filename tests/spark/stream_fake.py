@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 import slicewise as sw
+from slicewise.conditions.expression import derived_types
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, plan_for
 from slicewise.results import CHANGES, Result
@@ -152,18 +153,20 @@ class FakeStream:
         **options: Any,
     ) -> None:
         self.workload = workload
-        self.types = {name: types[name] for name in (*workload.keys, *workload.columns)}
+        self.types = {name: types[name] for name in (*workload.keys, *workload.inputs)}
+        self.types |= derived_types(workload.columns, self.types)
         self.row_type = pa.struct([(workload.time, pa.int64()), *types.items()]) if late or bad else None
         self.shards = tuple(range(shards))
         time_type = bounds_type(pa.int64(), workload)
         make_plan = partial(plan_for, workload, self.types, time_type=time_type, ties=VALUES)
         plan = make_plan()
-        source = Source(workload, None, self.types, time_type, frozenset())  # type: ignore[arg-type]
+        source = Source(workload, None, self.types, time_type, frozenset(), {})  # type: ignore[arg-type]
         job = _job(source, plan, RunOptions(bad=bad, **options), shards)
         self.job = replace(job, output=replace(job.output, late=self.row_type)) if late else job
         self.report_type = arrow_type(report_type(self.job.output), "report")
         self.packer = Packer(
             make_plan,
+            self.types,
             workload.trusted,
             self.shards,
             slices=_can_slice(plan) and late is None,
@@ -247,7 +250,7 @@ class FakeStream:
         w = self.workload
         columns = {TIME: pa.array([r[w.time] for r in rows], pa.int64())}
         columns |= {key_name(i): pa.array([r[n] for r in rows], self.types[n]) for i, n in enumerate(w.keys)}
-        columns |= {value_name(i): pa.array([r[n] for r in rows], self.types[n]) for i, n in enumerate(w.columns)}
+        columns |= {value_name(i): pa.array([r[n] for r in rows], self.types[n]) for i, n in enumerate(w.inputs)}
         homes = [home_of([r[k] for k in w.keys], len(self.shards)) for r in rows]
         columns[SHARD] = pa.array(homes, pa.int32())
         if self.row_type is not None:
