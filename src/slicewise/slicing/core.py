@@ -297,11 +297,11 @@ class Core:
         engine = self.engine
         if engine is None or engine.context_aware:
             return  # a key that counts rows goes on counting where it stopped
-        state = engine.time.state
-        if len(self.keys) < 1024 or len(self.keys) < 4 * len(state.slices) or self._waiting:
+        if len(self.keys) < 1024 or len(self.keys) < 4 * engine.time.held or self._waiting:
             return
         if self._late and not late_rows_have_keys:
             return
+        state = engine.time.state
         used = np.unique(np.concatenate([state.slices.key, state.reported.key]))
         if 2 * len(used) < len(self.keys):
             self.keys, numbers = self.keys.without_unused(used)

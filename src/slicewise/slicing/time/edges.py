@@ -102,6 +102,9 @@ class _Grid:
 
     def after(self, t: int) -> int:
         """The first edge after ``t``."""
+        if self.is_single:
+            step, phase = self.progressions[0].step, self.progressions[0].phase
+            return t + step - (t - phase) % step
         following = [INFINITY]
         if len(self.step):
             following.append(int((t + self.step - (t - self.phase) % self.step).min()))

@@ -77,11 +77,11 @@ class PeriodicWindows:
             return starts
         return np.where(self.shape[f] == FIXED, np.maximum(self.ends(f, m) - self.every[f], starts), starts)
 
-    def first(self, f: Families, t: np.ndarray) -> np.ndarray:
+    def first(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         """The number of the first window of family ``f`` that holds time ``t``: the first that ends after it."""
         return (t - self.phase[f]) // self.every[f] + 1
 
-    def last(self, f: Families, t: np.ndarray) -> np.ndarray:
+    def last(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         """The number of the last window of family ``f`` that holds time ``t``; before ``first`` when none does."""
         sliding = (t - self.phase[f] + self.length[f]) // self.every[f]
         if self.all_sliding:
@@ -91,7 +91,7 @@ class PeriodicWindows:
         fixed = np.where(t < self.origin[f], first - 1, self.most[f])
         return np.where(self.shape[f] == SLIDING, sliding, np.where(self.shape[f] == CUMULATIVE, grown, fixed))
 
-    def last_fired(self, f: Families, t: np.ndarray) -> np.ndarray:
+    def last_fired(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         """The last window that a row at ``t`` causes to be reported when nothing comes after it."""
         last = self.last(f, t)
         if self.all_sliding:

@@ -4,6 +4,9 @@ One step, :meth:`SliceManager.advance`, goes through the paper's cast in order: 
 last step are merged into those that are kept (*update*), slices that nothing separates any more become one (*merge*),
 sessions are composed, windows that ended or were corrected are looked up and answered, and slices that serve no window
 leave. The state after a step is taken only when the whole step has succeeded, so an error loses nothing.
+
+Steps of few rows leave the slices where they are (:class:`~slicewise.slicing.time.standing_slices.StandingSlices`), so
+that they cost what they touch; any other step sorts and merges all of them at once.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ import numpy as np
 
 from slicewise.aggregates.base import put_parts
 from slicewise.columns import Column
-from slicewise.kernels import KeyTimeIndex
 from slicewise.plan.plan import Plan
 from slicewise.results import INSERT, UPDATE, Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
@@ -27,8 +29,16 @@ from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import ALL, PeriodicWindows
 from slicewise.slicing.time.slicer import cut_rows, cut_stream
 from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.time.standing_slices import StandingSlices
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.slicing.time.window_manager import Sessions, corrected_windows, ended_windows, find_sessions
+from slicewise.slicing.time.window_manager import (
+    Sessions,
+    SortedSlices,
+    WindowSlices,
+    corrected_windows,
+    ended_windows,
+    find_sessions,
+)
 from slicewise.slicing.window_ranges import WindowRanges
 from slicewise.times import INFINITY
 
@@ -36,6 +46,12 @@ __all__ = ["SliceManager", "TimeState", "TimeStep"]
 
 #: Fewer slices than this are not worth merging.
 FEW_SLICES = 256
+#: A step of so few new slices, and of so few of them for each slice that is held, leaves slices where they are.
+FEW_NEW, SHARE_OF_NEW = 64, 8
+#: How often slices that serve no window leave while slices stand: a step of one row would take half as long again.
+STEPS_OF_LEAVING = 16
+#: So many rows of a step for each slice that is held take longer than to put the slices where they will stand.
+ROWS_PER_SLICE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +122,14 @@ class SliceManager:
 
     def __init__(self, plan: Plan, state: TimeState) -> None:
         self.plan = plan
-        self.state = state
+        self._state = state
+        #: The same slices, where steps leave them; None while steps sort and merge all of them.
+        self._standing: StandingSlices | None = None
+        #: Whether the slices that stand were asked in a step, how far back they are needed after it, and how many
+        #: such steps there were.
+        self._stood, self._settles, self._steps = True, -INFINITY, 0
+        #: The slices of the state, if they are those that stand.
+        self._known_slices: Slices | None = None
         self.windows = PeriodicWindows(plan.windows)
         self.edges = Edges(self.windows, plan.gaps)
         #: For each group, the queries of every window, then those of every session gap.
@@ -119,6 +142,25 @@ class SliceManager:
         in_any_order = all(m.aggregate.commutative for m in plan.monoids) or plan.ordered
         self._merges_late = in_any_order and not plan.recomputed
         self._merge_at = 0
+        self._can_stand = self._merges_late and bool(plan.windows) and not plan.gaps and not plan.context
+        self._shortest = int(self.windows.every.min(initial=INFINITY))
+
+    @property
+    def state(self) -> TimeState:
+        """The state after the last step."""
+        if self._standing is not None and self._state.slices is not self._known_slices:
+            self._known_slices = self._standing.slices()
+            self._state = replace(self._state, slices=self._known_slices)
+        return self._state
+
+    @state.setter
+    def state(self, state: TimeState) -> None:
+        self._state, self._standing = state, None
+
+    @property
+    def held(self) -> int:
+        """How many slices are held, without those of rows that came since the last step."""
+        return len(self._state.slices) if self._standing is None else len(self._standing)
 
     # Rows in
 
@@ -142,7 +184,7 @@ class SliceManager:
 
     def forget(self, latest: int) -> None:
         """Note that rows up to this event time were turned away."""
-        self.state = replace(self.state, complete_from=max(self.state.complete_from, latest + 1))
+        self._state = replace(self._state, complete_from=max(self._state.complete_from, latest + 1))
 
     def next_due(self, watermark: int, waiting: np.ndarray) -> int:
         """For ordered streams: the event time of the first row that would let some window be reported.
@@ -169,6 +211,9 @@ class SliceManager:
 
         ``handed_over`` are slices of rows that waited elsewhere until the watermark passed them.
         """
+        if self._can_stand and self._stands(step):
+            return self._advance_standing(step, answers)
+        self.state = self.state
         state = self._current(step.old_horizon, [] if handed_over is None else [handed_over])
         slices, tuples, reported = state.slices, state.tuples, state.reported
         blocks: list[Block] = []
@@ -180,7 +225,8 @@ class SliceManager:
             blocks += results
             slices, tuples = _close(slices, tuples, sessions, closed | (sessions.end < step.horizon), level)
             open_sessions.append(sessions.take(~closed))
-        reported, results = self._report_windows(step, reported, slices, answers)
+        sorted_slices = SortedSlices(self.plan, slices, one_key=self._one_key)
+        reported, results = self._report_windows(step, reported, sorted_slices, answers)
         blocks += results
         forgotten = state.complete_from
         if len(slices) >= self._merge_at or step.watermark >= INFINITY:
@@ -192,8 +238,22 @@ class SliceManager:
 
     def commit(self, state: TimeState) -> None:
         """Take the state after a step."""
+        if self._standing is not None:
+            self._standing.settle()
+            self._steps += 1
+            left = None
+            if self._steps % STEPS_OF_LEAVING == 0:
+                left = self._standing.leave(self.windows.oldest_open_start(self._settles))
+            if left is not None and left >= state.complete_from:
+                state = replace(state, complete_from=left + 1)
+            self._state, self._known_slices = state, None
+            return
+        came = sum(int(piece.rows.sum()) for piece in self._new_slices) if self._can_stand and self._stood else 0
         self.state = state
         self._new_slices, self._new_rows = [], []
+        if came and len(state.slices) >= FEW_SLICES and came <= ROWS_PER_SLICE * len(state.slices):
+            # Slices that were cut anew from about as many rows: the next step may be a small one.
+            self._stand()
 
     def compacted(self, horizon: int, handed_over: Slices | None = None) -> TimeState:
         """The state with what came since merged into the slices, and no more slices than needed."""
@@ -201,23 +261,48 @@ class SliceManager:
 
     # Inside
 
+    def _stands(self, step: Step) -> bool:
+        """Whether a step leaves slices where they are: it has few new ones, and few windows to look up."""
+        new = sum(map(len, self._new_slices))
+        if step.watermark >= INFINITY or step.old_watermark <= -INFINITY:
+            return False
+        if new > FEW_NEW or new * SHARE_OF_NEW > self.held:
+            return False
+        if not len(self._state.slices) if self._standing is None else self._standing.is_wasteful:
+            return False
+        return ((step.watermark - step.old_watermark) // self._shortest + 1) * len(self.windows) <= self.held
+
+    def _stand(self) -> StandingSlices:
+        standing = StandingSlices(self.plan, self._state.slices, self.edges.next_edge)
+        self._standing, self._known_slices, self._stood = standing, self._state.slices, False
+        return standing
+
+    def _advance_standing(self, step: Step, answers: Answers) -> TimeStep:
+        """A step that costs what it touches. New slices are let in for good: an error in the answers loses nothing."""
+        standing = self._stand() if self._standing is None else self._standing
+        new, self._new_slices = self._new_slices, []
+        self._known_slices, self._stood, self._settles = None, True, step.horizon
+        standing.insert(new)
+        reported, blocks = self._report_windows(step, self._state.reported, standing, answers)
+        state = self._state
+        after = TimeState(state.slices, state.tuples, reported.correctable(step.horizon), state.complete_from)
+        return TimeStep(after, blocks, [])
+
     def _report_windows(
-        self, step: Step, reported: ReportedWindows, slices: Slices, answers: Answers
+        self, step: Step, reported: ReportedWindows, slices: WindowSlices, answers: Answers
     ) -> tuple[ReportedWindows, list[Block]]:
         """Result rows for corrected and for newly ended windows."""
-        index = KeyTimeIndex(slices.key, slices.first, one_key=self._one_key)
-        windows = ended_windows(self.windows, slices, index, step.old_watermark, step.watermark)
+        windows = ended_windows(self.windows, slices, step.old_watermark, step.watermark)
         change = revision = None
         if self.plan.workload.lateness and step.old_watermark > -INFINITY:
-            changed, known = corrected_windows(self.windows, slices, index, step.old_horizon, step.old_watermark)
+            changed, known = corrected_windows(self.windows, slices, step.old_horizon, step.old_watermark)
             if len(changed):
                 windows = changed.joined(windows)
                 change, revision = np.full(len(windows), INSERT), np.zeros(len(windows), np.int64)
                 at = np.flatnonzero(known)
                 change[at] = UPDATE
                 reported, revision[at] = reported.revised(_entries(changed.take(at)))
-        partials = StoredPartials(self.plan, slices.parts)
-        return reported, answers.blocks(windows, self._queries, partials, change, revision, to_end=True)
+        return reported, answers.blocks(windows, self._queries, slices, change, revision, to_end=True)
 
     def _report_sessions(
         self,

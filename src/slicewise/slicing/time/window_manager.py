@@ -8,15 +8,19 @@ sessions now).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from slicewise.aggregates.base import Parts
 from slicewise.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts
+from slicewise.plan.plan import Plan
+from slicewise.slicing.answers.answers import StoredPartials
 from slicewise.slicing.time.periodic import ALL, PeriodicWindows
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.window_ranges import WindowRanges
 
-__all__ = ["Sessions", "corrected_windows", "ended_windows", "find_sessions"]
+__all__ = ["Sessions", "SortedSlices", "WindowSlices", "corrected_windows", "ended_windows", "find_sessions"]
 
 #: Looking up one window for one key costs about as much as passing over this many slices.
 LOOKUP_COST = 4
@@ -24,19 +28,81 @@ LOOKUP_COST = 4
 FAMILY_COST = 2000
 
 
-def ended_windows(
-    periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int
-) -> WindowRanges:
+class WindowSlices(Protocol):
+    """Slices in which windows are looked up, and that answer ranges of them."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Two event times with all rows between them."""
+
+    @property
+    def whole(self) -> Slices | None:
+        """All slices, sorted, if they are at hand."""
+
+    def __len__(self) -> int: ...
+
+    def keys(self) -> np.ndarray:
+        """The different keys, ascending."""
+
+    def unreported_before(self, time: int) -> Slices:
+        """The slices that hold unreported rows and begin before a time, sorted."""
+
+    def locate(self, key: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """The place of the first slice of each key at or after the time."""
+
+    def holds_reported(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Whether ranges of places hold rows that were reported before."""
+
+    def query(self, component: int, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The partials of one of the plan's components over ranges of places."""
+
+    def times(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The event times of the first and the last row of ranges."""
+
+
+class SortedSlices(StoredPartials):
+    """Slices that were sorted and merged for one step."""
+
+    def __init__(self, plan: Plan, slices: Slices, *, one_key: bool) -> None:
+        super().__init__(plan, slices.parts)
+        self.whole = slices
+        self._index = KeyTimeIndex(slices.key, slices.first, one_key=one_key)
+        self.locate = self._index.locate
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return int(self.whole.first.min()), int(self.whole.last.max())
+
+    def keys(self) -> np.ndarray:
+        key = self.whole.key
+        different: np.ndarray = key[segment_starts(key[1:] != key[:-1])]
+        return different
+
+    def unreported_before(self, time: int) -> Slices:
+        slices = self.whole
+        return slices.take(np.flatnonzero((slices.unreported > 0) & (slices.first < time)))
+
+    def holds_reported(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        before = np.concatenate([[0], np.cumsum(self.whole.rows - self.whole.unreported)])
+        held: np.ndarray = before[high] > before[low]
+        return held
+
+
+def ended_windows(periodic: PeriodicWindows, slices: WindowSlices, after: int, upto: int) -> WindowRanges:
     """Windows that hold rows and whose end lies in ``(after, upto]``."""
     if not len(slices) or not len(periodic) or upto <= after:
         return WindowRanges.none()
-    low = np.maximum(periodic.ended_by(ALL, after) + 1, periodic.first(ALL, slices.first.min()))
-    high = np.minimum(periodic.ended_by(ALL, upto), periodic.last_fired(ALL, slices.last.max()))
+    earliest, latest = slices.span
+    low = np.maximum(periodic.ended_by(ALL, after) + 1, periodic.first(ALL, earliest))
+    high = np.minimum(periodic.ended_by(ALL, upto), periodic.last_fired(ALL, latest))
     wanted = int(np.maximum(high - low + 1, 0).sum())
     if not wanted:
         return WindowRanges.none()
-    keys = slices.key[segment_starts(slices.key[1:] != slices.key[:-1])]
-    if wanted * len(keys) * LOOKUP_COST <= len(periodic) * (len(slices) + FAMILY_COST):
+    keys, whole = slices.keys(), slices.whole
+    if whole is None or wanted * len(keys) * LOOKUP_COST <= len(periodic) * (len(slices) + FAMILY_COST):
         family, m = enumerate_ranges(low, high)
         if len(keys) > 1:
             key = np.tile(keys, len(family))
@@ -44,23 +110,22 @@ def ended_windows(
         else:
             key = np.full(len(family), keys[0])
     else:
-        family, key, m = _touched(periodic, slices, low, high)
-    return _look_up(periodic, index, family, key, m)
+        family, key, m = _touched(periodic, whole, low, high)
+    return _look_up(periodic, slices, family, key, m)
 
 
 def corrected_windows(
-    periodic: PeriodicWindows, slices: Slices, index: KeyTimeIndex, after: int, upto: int
+    periodic: PeriodicWindows, slices: WindowSlices, after: int, upto: int
 ) -> tuple[WindowRanges, np.ndarray]:
     """Windows whose end lies in ``(after, upto]`` and that hold unreported rows, and which were reported before."""
-    fresh = slices.take(np.flatnonzero((slices.unreported > 0) & (slices.first < upto)))
+    fresh = slices.unreported_before(upto)
     if not len(fresh) or not len(periodic) or upto <= after:
         return WindowRanges.none(), np.empty(0, bool)
     low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
     family, key, m = _touched(periodic, fresh, low, high, fired_only=False)
-    windows = _look_up(periodic, index, family, key, m)
-    steps = windows.low if periodic.all_sliding else index.locate(windows.key, _steps(periodic, windows))
-    before = np.concatenate([[0], np.cumsum(slices.rows - slices.unreported)])
-    return windows, before[windows.high] > before[steps]
+    windows = _look_up(periodic, slices, family, key, m)
+    steps = windows.low if periodic.all_sliding else slices.locate(windows.key, _steps(periodic, windows))
+    return windows, slices.holds_reported(steps, windows.high)
 
 
 def _touched(
@@ -98,12 +163,12 @@ def _steps(periodic: PeriodicWindows, windows: WindowRanges) -> np.ndarray:
 
 
 def _look_up(
-    periodic: PeriodicWindows, index: KeyTimeIndex, family: np.ndarray, key: np.ndarray, m: np.ndarray
+    periodic: PeriodicWindows, slices: WindowSlices, family: np.ndarray, key: np.ndarray, m: np.ndarray
 ) -> WindowRanges:
     """The slices of each window; windows that no row asks for are left out."""
     start, end = periodic.starts(family, m), periodic.ends(family, m)
-    low, high = index.locate(key, start), index.locate(key, end)
-    held = low < high if periodic.all_sliding else index.locate(key, periodic.steps(family, m)) < high
+    low, high = slices.locate(key, start), slices.locate(key, end)
+    held = low < high if periodic.all_sliding else slices.locate(key, periodic.steps(family, m)) < high
     windows = WindowRanges(family, key, low, high, start, end, end)
     return windows if held.all() else windows.take(held)
 
