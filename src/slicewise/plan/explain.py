@@ -21,6 +21,7 @@ from slicewise.plan.decisions import (
     split_slices,
 )
 from slicewise.plan.grids import points_of, progressions_of
+from slicewise.plan.plan import AUTO, MaxSlice
 from slicewise.plan.routes import SLICES, route_of, stream_route
 from slicewise.workload import Workload
 
@@ -37,7 +38,7 @@ LONGEST_LABEL = 40
 LISTED = 12
 
 
-def explain(workload: Workload, *, ordered: bool = False, max_slice: int | None = None) -> str:
+def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = None) -> str:
     """What a workload is, what was decided about it and why; ``max_slice`` as for the operator.
 
     Examples
@@ -121,7 +122,7 @@ def _queries(workload: Workload) -> Iterator[str]:
 
 
 def _decisions(
-    workload: Workload, c: Characteristics, aggregates: list[Aggregate], max_slice: int | None
+    workload: Workload, c: Characteristics, aggregates: list[Aggregate], max_slice: MaxSlice
 ) -> Iterator[tuple[str, Decision]]:
     yield "store tuples?", _yes_or_no(keep_tuples(c))
     yield "split slices?", _splits(c, max_slice)
@@ -172,12 +173,13 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:LISTED]) + rest
 
 
-def _splits(c: Characteristics, max_slice: int | None) -> Decision:
+def _splits(c: Characteristics, max_slice: MaxSlice) -> Decision:
     decision = _yes_or_no(split_slices(c))
     shifts = any(q.counts_rows for q in c.queries) or decision.choice == "yes"
     if max_slice is None or c.ordered or not c.lateness or not shifts:
         return decision
-    return Decision(decision.choice, f"{decision.reason}; slices whose rows may shift hold at most {max_slice} rows")
+    most = "as many rows as their splits allow" if max_slice == AUTO else f"at most {max_slice} rows"
+    return Decision(decision.choice, f"{decision.reason}; slices whose rows may shift hold {most}")
 
 
 def _yes_or_no(decision: Decision) -> Decision:

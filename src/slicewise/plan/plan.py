@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate, Monoid
 from slicewise.aggregates.guarded import guarded
+from slicewise.aggregates.moments import Product
 from slicewise.aggregates.sharing import covering, shared_monoids
 from slicewise.amounts import UNITS, format_instant
 from slicewise.columns import holds_dates
 from slicewise.errors import AggregateError, FailedWindowsError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
+from slicewise.plan.costs import Costs
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
 from slicewise.results import ResultSchema
 from slicewise.times import LARGEST_TIME, largest_time
@@ -38,6 +40,11 @@ __all__ = [
 #: What decides between rows of equal event time: their arrival, their values, or their arrival in order of values.
 ARRIVAL, VALUES, SORTED = "arrival", "values", "sorted"
 STORE_NAMES = ("lazy", "eager", "prefix")
+AUTO = "auto"
+#: Between these numbers of rows ``max_slice="auto"`` chooses.
+SMALLEST_SLICE, LARGEST_SLICE = 16, 1024
+#: How many rows a slice may hold whose rows may still shift: a number, None for any, or :data:`AUTO`.
+MaxSlice = int | str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +124,15 @@ class Plan:
     tuple_types
         The columns of stored tuples: all that any aggregate reads, so that slices can be cut anew from them.
     max_slice
-        How many rows a slice may hold whose rows may still shift; None for any number.
+        How many rows a slice may hold whose rows may still shift; None for any number, ``"auto"`` to follow what
+        splits have cost.
     order
         The columns that put rows of equal event time in order; rows that are equal in these too stay in the order in
         which they came.
     failures
-        The windows that have no value and nobody has been told of yet; the one thing about a plan that changes.
+        The windows that have no value and nobody has been told of yet.
+    costs
+        What running it has cost so far. These two are all about a plan that changes.
     """
 
     workload: Workload
@@ -140,9 +150,22 @@ class Plan:
     tuple_types: Mapping[str, pa.DataType]
     column_types: Mapping[str, pa.DataType]
     schema: ResultSchema
-    max_slice: int | None = None
+    max_slice: MaxSlice = None
     order: tuple[str, ...] = ()
     failures: list[FailedWindowsError] = field(default_factory=list)
+    costs: Costs = field(default_factory=Costs)
+
+    def rows_per_slice(self, rows: int) -> int | None:
+        """How many rows a slice may hold whose rows may still shift, after so many rows have come; None for any number.
+
+        ``"auto"`` begins with large slices, and halves them each time that as many rows again were computed anew for
+        each row that came: what must be recomputed when a slice is split is bounded by its size.
+        """
+        if self.max_slice != AUTO:
+            assert not isinstance(self.max_slice, str)
+            return self.max_slice
+        again = self.costs.rows_again // max(rows, 1)
+        return max(SMALLEST_SLICE, LARGEST_SLICE >> again.bit_length())
 
     @functools.cached_property
     def nested_dates(self) -> tuple[tuple[int, str], ...]:
@@ -201,8 +224,9 @@ def plan_for(
     time_type: pa.DataType,
     ordered: bool = False,
     store: str | None = None,
-    max_slice: int | None = None,
+    max_slice: MaxSlice = None,
     ties: str = ARRIVAL,
+    costs: Costs | None = None,
 ) -> Plan:
     """Decide everything about a workload whose columns have these types.
 
@@ -220,6 +244,8 @@ def plan_for(
     ties
         What decides between rows of equal event time and equal ``order`` columns: their ``"arrival"``; their
         ``"values"``, where nobody knows how they arrived; ``"sorted"`` if they arrive in the order of values.
+    costs
+        Where to count what running it costs, if that was counted before.
     """
     check_max_slice(max_slice)
     c = characteristics_of(workload, ordered=ordered)
@@ -231,6 +257,8 @@ def plan_for(
         if ties != ARRIVAL and not workload.order:
             monoid.break_ties_by_value()
     monoids, place = shared_monoids(lowering)
+    costs = Costs() if costs is None else costs
+    costs.watch([*lowering, *monoids])
     components, answers = _components(lowering, place, monoids, [_store(m, c, store) for m in lowering])
     windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.is_periodic))
     context = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.needs_rows))
@@ -255,6 +283,7 @@ def plan_for(
         column_types={name: types[name] for name in workload.columns},
         schema=_schema(workload, types, time_type, dict(zip(aggregates, lowering, strict=True))),
         max_slice=max_slice,
+        costs=costs,
         order={ARRIVAL: tuple(workload.order), VALUES: tie_columns(workload), SORTED: ()}[ties],
     )
 
@@ -287,19 +316,38 @@ def tie_columns(workload: Workload) -> tuple[str, ...]:
     return tuple(dict.fromkeys(columns))
 
 
-def check_store(store: str | None) -> None:
-    """Refuse an unknown store."""
-    if store is not None and store not in STORE_NAMES:
+def check_store(store: str | None, workload: Workload) -> None:
+    """Refuse an unknown store, and one that an aggregate cannot take."""
+    if store is None:
+        return
+    if store not in STORE_NAMES:
         raise QueryError(
             f"`store` must be one of {', '.join(map(repr, STORE_NAMES))}; got {store!r}", parameter="store"
         )
+    for query in workload.queries if store == "prefix" else ():
+        for aggregate in query.aggregates.values():
+            if not _has_running_values(aggregate):
+                raise QueryError(
+                    f"query {query.name!r}: `store` cannot be 'prefix' for {aggregate!r}, which has no inverse that is "
+                    "exact and takes rows in any order; leave it out, and each aggregate gets the store that fits it",
+                    parameter="store",
+                    query=query.name,
+                )
 
 
-def check_max_slice(max_slice: int | None) -> None:
+def _has_running_values(aggregate: Aggregate) -> bool:
+    """Whether a window may be one running value less another. A product is one of doubles, whatever the column."""
+    return aggregate.commutative and aggregate.invertible and not isinstance(aggregate, Product)
+
+
+def check_max_slice(max_slice: MaxSlice) -> None:
     """Refuse a size that no slice can have."""
-    if max_slice is not None and (isinstance(max_slice, bool) or not isinstance(max_slice, int) or max_slice < 1):
+    if max_slice is None or max_slice == AUTO:
+        return
+    if isinstance(max_slice, bool) or not isinstance(max_slice, int) or max_slice < 1:
         raise QueryError(
-            f"`max_slice` must be a number of rows, 1 or more; got {max_slice!r}; leave it out for slices of any size",
+            f"`max_slice` must be a number of rows, 1 or more, or 'auto'; got {max_slice!r}; leave it out for slices "
+            "of any size",
             parameter="max_slice",
         )
 
@@ -308,10 +356,6 @@ def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:
     aggregate = monoid.aggregate
     if wanted is None:
         return choose_store(AggregateTraits.of(aggregate), c, exact=monoid.exact)
-    if wanted == "prefix" and not (aggregate.commutative and aggregate.invertible):
-        return Decision(
-            "eager", f"'prefix' was asked for, but {aggregate!r} has no inverse that takes rows in any order"
-        )
     return Decision(wanted, "asked for")
 
 

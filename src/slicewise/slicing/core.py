@@ -16,7 +16,8 @@ import pyarrow as pa
 from slicewise.columns import Column
 from slicewise.conditions.expression import derive, derived_types
 from slicewise.errors import DataError, ExpressionError, QueryError, RefusedRowsError
-from slicewise.plan.plan import ARRIVAL, Plan, check_max_slice, check_runnable, check_store, plan_for
+from slicewise.plan.costs import Costs
+from slicewise.plan.plan import ARRIVAL, MaxSlice, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
 from slicewise.slicing.adapting import StateLayout, adapted_state
 from slicewise.slicing.engine import Engine
@@ -77,11 +78,11 @@ class Core:
         ordered: bool = False,
         store: str | None = None,
         types: Mapping[str, Any] | None = None,
-        max_slice: int | None = None,
+        max_slice: MaxSlice = None,
         ties: str = ARRIVAL,
         judges_gaps: bool = True,
     ) -> None:
-        check_store(store)
+        check_store(store, workload)
         check_max_slice(max_slice)
         check_runnable(workload)
         self.workload = workload
@@ -90,6 +91,8 @@ class Core:
         self.max_slice = max_slice
         self.ties = ties
         self.types = parse_types(types)
+        #: What everything has cost since this was made, or since what it was restored from was.
+        self.costs = Costs()
         self._judges_gaps = judges_gaps
         self.forget_everything()
 
@@ -102,6 +105,7 @@ class Core:
         self._waiting: list[HeldRows] = []
         self._late: list[HeldRows] = []
         self._rows = self._results = self._late_rows = 0
+        self.costs.take({})
         self._gaps: TickGaps | None = None
         #: Names of queries that counted rows and are gone.
         self._retired: frozenset[str] = frozenset()
@@ -109,7 +113,7 @@ class Core:
     @property
     def counters(self) -> Counters:
         """How many rows came, results went out, and rows came too late."""
-        return Counters(self._rows, self._results, self._late_rows)
+        return Counters(self._rows, self._results, self._late_rows, self.costs.to_data())
 
     # Rows in
 
@@ -242,6 +246,7 @@ class Core:
             store=self.store,
             max_slice=self.max_slice,
             ties=self.ties,
+            costs=self.costs,
         )
 
     # Results out
@@ -350,9 +355,11 @@ class Core:
         self.watermark = state.watermark
         counters = state.counters
         self._rows, self._results, self._late_rows = counters.rows, counters.results, counters.late_rows
+        self.costs.take(counters.costs)
 
     def adapt(self, workload: Workload) -> None:
         """Run another workload from here on: the same one with queries added or removed."""
+        check_store(self.store, workload)
         retired = self._retired
         if self.engine is not None:
             going_on = {q.name for q in workload.queries if q in self.workload.queries}

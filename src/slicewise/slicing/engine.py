@@ -8,7 +8,7 @@ succeeded, so an error loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -257,9 +257,17 @@ class Engine:
 
     def compacted(self) -> State:
         """The state with everything that came since the last step, and no more slices than needed."""
-        context_aware = [queries.compacted() for queries in self.context_aware]
-        waiting = self._waiting(context_aware)
-        time = self.time.compacted(self.horizon, self.time.cut(waiting) if len(waiting) else None)
+        return self._with_all(self.time.compacted)
+
+    def held(self) -> State:
+        """The state with everything that came since the last step, in the slices in which it is held."""
+        return self._with_all(self.time.joined)
+
+    def _with_all(self, time_with: Callable[[int, Slices | None], TimeState]) -> State:
+        with self.plan.costs.paused():
+            context_aware = [queries.compacted() for queries in self.context_aware]
+            waiting = self._waiting(context_aware)
+            time = time_with(self.horizon, self.time.cut(waiting) if len(waiting) else None)
         return replace(self.state, time=time, context_aware=tuple(context_aware), latest=self.latest)
 
     def saved(self) -> State:

@@ -57,7 +57,7 @@ class Operator:
         ordered: bool = False,
         store: str | None = None,
         types: Mapping[str, Any] | None = None,
-        max_slice: int | None = None,
+        max_slice: int | str | None = None,
         ties: str = ARRIVAL,
         ahead: Any = None,
         clock: Callable[[], int] | None = None,
@@ -288,8 +288,8 @@ class Operator:
         core = self._core
         watermark = None if abs(core.watermark) >= INFINITY else core.watermark
         if core.engine is None:
-            return Stats(0, 0, 0, 0, 0, 0, 0, watermark)
-        return Stats.of(core.engine.compacted(), core.counters, watermark)
+            return Stats(watermark=watermark)
+        return Stats.of(core.engine, core.counters, watermark)
 
     def slices(self) -> pa.Table:
         """The time slices as they stand.

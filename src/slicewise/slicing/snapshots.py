@@ -39,11 +39,12 @@ _TIME = "\0time"
 
 @dataclass(frozen=True)
 class Counters:
-    """How many rows came, results went out, and rows came too late."""
+    """How many rows came, results went out, and rows came too late; and what it cost, by the names of ``Costs``."""
 
     rows: int = 0
     results: int = 0
     late_rows: int = 0
+    costs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +139,7 @@ class OperatorState:
             "workload": dict(self.description),
             "watermark": self.watermark,
             "counters": [counters.rows, counters.results, counters.late_rows],
+            "costs": dict(counters.costs),
             "bound": None if self.bound is None else self.bound.to_data(),
             "held": results_to_data(self.held),
         }
@@ -164,7 +166,9 @@ class OperatorState:
             )
         bound = None if data["bound"] is None else BoundState.from_data(data["bound"])
         held = results_from_data(data["held"])
-        return cls(data["workload"], data["watermark"], Counters(*data["counters"]), bound, held)
+        rows, results, late_rows = data["counters"]
+        counters = Counters(rows, results, late_rows, data.get("costs", {}))
+        return cls(data["workload"], data["watermark"], counters, bound, held)
 
     def check(self, workload: Workload, ordered: bool) -> None:
         """Refuse to continue with a workload that the state does not belong to."""

@@ -287,7 +287,8 @@ class ContextAwareQueries:
         if len(state.cuts):
             places_before = view.places_before(state.slices, state.rows, moved)
         inner = self._inner_bounds(places_before)
-        cuts = SharedCuts(self.plan, self.monoids, view, shared, inner=inner)
+        limit = self.plan.rows_per_slice(state.arrived)
+        cuts = SharedCuts(self.plan, self.monoids, view, shared, inner=inner, max_rows=limit)
         if places_before is not None:
             cuts.update(state.cuts, places_before, len(state.slices) + len(state.rows), self._removal)
         return cuts

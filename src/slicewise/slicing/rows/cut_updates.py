@@ -20,6 +20,7 @@ import numpy as np
 from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
 from slicewise.aggregates.sharing import SharedMonoid
 from slicewise.kernels import enumerate_ranges, expand_ranges, segment_starts, sorted_unique
+from slicewise.plan.costs import Costs
 
 __all__ = ["INVERT", "RECOMPUTE", "SPARE", "CachedCuts", "CutUpdate", "divided"]
 
@@ -98,8 +99,17 @@ class CutUpdate:
         The rows that are in the parent of a cut and not in the cut, or the other way round, by cut.
     """
 
-    def __init__(self, known: CachedCuts, came: np.ndarray, had: int, cuts: np.ndarray, covered: np.ndarray) -> None:
+    def __init__(
+        self,
+        known: CachedCuts,
+        came: np.ndarray,
+        had: int,
+        cuts: np.ndarray,
+        covered: np.ndarray,
+        costs: Costs | None = None,
+    ) -> None:
         self.known = known
+        self._costs = Costs() if costs is None else costs
         self.low, self.high = cuts[:-1], cuts[1:]
         # Behind the last row that was in a cut everything is new: it is folded as it stands, and not looked at here.
         behind = int(np.flatnonzero(came == known.high[-1] - 1)[0]) + 1
@@ -121,6 +131,7 @@ class CutUpdate:
         child[self.parent[self.parent >= 0]] = np.flatnonzero(self.parent >= 0)
         heir = child[was]
         self.leaving = _Moved(np.flatnonzero((heir >= 0) & (now != heir)), heir)
+        self._count(now, was, child, self._costs)
 
     def _parents(self, now: np.ndarray, was: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Each old cut has one heir at most, the cut with most of its rows, and each cut one parent."""
@@ -145,6 +156,16 @@ class CutUpdate:
         moved = (size - overlap) + (old[parent] - overlap)
         parent[moved >= np.maximum(size, 2)] = -1
         return parent
+
+    def _count(self, now: np.ndarray, was: np.ndarray, child: np.ndarray, costs: Costs) -> None:
+        """Count what became of the cuts of the last step: heirs that changed, cuts that were divided or joined."""
+        changed = np.union1d(self.entering.cut, self.leaving.cut).astype(np.int64)
+        stayed = (now >= 0) & (was >= 0)
+        divided = np.unique(now[stayed & (np.append(self.parent, -1)[now] < 0)])
+        joined = np.unique(was[stayed & (child[was] < 0)])
+        rows = int((self.high - self.low)[divided].sum())
+        updates = int((self.parent[changed] >= 0).sum())
+        costs.count(merges=len(joined), splits=len(divided), updates=updates, rows=rows)
 
     def parts(self, number: int, monoid: Monoid, how: str, fold: Fold, fold_ranges: Fold) -> Parts:
         """The partials of all cuts; cuts outside of every window have none.
@@ -175,6 +196,7 @@ class CutUpdate:
                 out = put_parts(out, came.cut[had], both)
             out = put_parts(out, came.cut[~had], take_parts(new, ~had))
         again[monoid.failed(out)] = True  # without the rows that have left, it may be possible
+        self._costs.count(recomputations=int(again.sum()), rows=int((self.high - self.low)[again].sum()))
         for redone in (np.flatnonzero(again), self.tail + np.flatnonzero(self.covered[self.tail :])):
             if len(redone):
                 out = put_parts(out, redone, fold_ranges(number, self.low[redone], self.high[redone]))

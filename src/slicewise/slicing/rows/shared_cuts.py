@@ -39,6 +39,8 @@ class SharedCuts:
         The places that count; windows are then ranges of these.
     inner
         Where the rows stand with which cuts began that were divided by size; None if the size does not matter.
+    max_rows
+        How many rows a cut may hold, if its size matters.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class SharedCuts:
         *,
         some: np.ndarray | None = None,
         inner: np.ndarray | None = None,
+        max_rows: int | None = None,
     ) -> None:
         self.plan = plan
+        self._max_rows = max_rows
         self.view = view
         self._some = some
         self._size = len(view) if some is None else len(some)
@@ -72,8 +76,8 @@ class SharedCuts:
             mark[ranges.low] = mark[ranges.high] = True
         self.bounds = np.flatnonzero(mark)
         self.inner = np.zeros(len(self.bounds), bool)
-        if inner is not None and len(self.bounds) and self.plan.max_slice is not None:
-            self.bounds = divided(self.bounds, inner, self.plan.max_slice)
+        if inner is not None and len(self.bounds) and self._max_rows is not None:
+            self.bounds = divided(self.bounds, inner, self._max_rows)
             self.inner = ~mark[self.bounds]
         self._is_bound = mark
         #: The number of the cut that begins at a place where one does.
@@ -91,7 +95,7 @@ class SharedCuts:
 
         ``places_before`` are the places of rows in the last step, which had ``size`` of them.
         """
-        self._update = CutUpdate(cached, places_before, size, self.bounds, self.covered)
+        self._update = CutUpdate(cached, places_before, size, self.bounds, self.covered, self.plan.costs)
         self._removal = removal
 
     # What windows are made of

@@ -259,6 +259,13 @@ class SliceManager:
         """The state with what came since merged into the slices, and no more slices than needed."""
         return self._merged(horizon, self._new_slices + ([] if handed_over is None else [handed_over]))
 
+    def joined(self, horizon: int, handed_over: Slices | None = None) -> TimeState:
+        """The state with what came since beside the slices that are held; merged only where it is at every step."""
+        if not self._merges_late:
+            return self.compacted(horizon, handed_over)
+        new = self._new_slices + ([] if handed_over is None else [handed_over])
+        return replace(self.state, slices=self.state.slices.joined(new))
+
     # Inside
 
     def _stands(self, step: Step) -> bool:
@@ -342,7 +349,7 @@ class SliceManager:
         """The state with new slices merged into those that are there."""
         state, plan = self.state, self.plan
         slices, forgotten = self._without_old(state.slices, horizon, state.complete_from)
-        slices = slices.compacted(new, self.edges, horizon, plan.gaps, plan.monoids)
+        slices = slices.compacted(new, self.edges, horizon, plan.gaps, plan.monoids, plan.costs)
         tuples = state.tuples
         if plan.recomputed:
             tuples = tuples.joined(self._new_rows, plan.order)
@@ -365,11 +372,17 @@ class SliceManager:
             # Rows of an open session lie among those of a closed one. Only slices that follow each other can be
             # combined in order, so they are split at each other's rows.
             cells = self.edges.needed_cells(tuples.time, horizon)
-            return tuples.cut(cells, self.plan.gaps, self.plan.monoids)
+            cut = tuples.cut(cells, self.plan.gaps, self.plan.monoids)
+            self.plan.costs.count(splits=max(len(cut) - len(slices), 0), recomputations=len(cut), rows=len(tuples))
+            return cut
         dirty = np.flatnonzero(slices.unreported)
         if not len(dirty):
             return slices
         rows, starts = tuples.rows_of(slices.take(dirty))
+        again = np.flatnonzero(slices.rows[dirty] > slices.unreported[dirty])
+        self.plan.costs.count(
+            recomputations=len(again) * len(self.plan.recomputed), rows=int(slices.rows[dirty[again]].sum())
+        )
         parts = list(slices.parts)
         for i in self.plan.recomputed:
             parts[i] = put_parts(parts[i], dirty, tuples.fold(self.plan.monoids[i], rows, starts))

@@ -15,6 +15,7 @@ import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, concat_parts, parts_from_data, parts_to_data, take_parts
 from slicewise.kernels import order_by, running_last, segment_lengths, segment_starts
+from slicewise.plan.costs import Costs
 from slicewise.slicing.time.edges import Edges
 
 __all__ = ["Slices"]
@@ -93,12 +94,19 @@ class Slices:
         )
 
     def compacted(
-        self, pieces: Sequence[Slices], edges: Edges, horizon: int, gaps: Sequence[int], monoids: Sequence[Monoid]
+        self,
+        pieces: Sequence[Slices],
+        edges: Edges,
+        horizon: int,
+        gaps: Sequence[int],
+        monoids: Sequence[Monoid],
+        costs: Costs | None = None,
     ) -> Slices:
         """These slices with newer pieces merged into them, and no others slices than needed.
 
         Two neighbouring slices of a key stay apart if an edge that an open window needs lies between them, or if they
-        are further apart than the smallest gap of a session query for which they are not closed.
+        are further apart than the smallest gap of a session query for which they are not closed. Slices that were
+        there and become one are counted as merges, those that take new ones in as updates.
         """
         together, came = self._joined(pieces)
         if len(together) < 2:
@@ -112,7 +120,13 @@ class Slices:
             last = running_last(np.concatenate([[0], np.cumsum(apart)]), together.last)
             smallest = np.array([*gaps, np.iinfo(np.int64).max])[closed[1:]]
             apart |= first[1:] - last[:-1] > smallest
-        return together.merged(segment_starts(apart), monoids, came)
+        starts = segment_starts(apart)
+        if costs is not None and len(starts) < len(together):
+            held = np.arange(len(together)) < len(self) if came is None else came < len(self)
+            known = np.add.reduceat(held.astype(np.int64), starts)
+            came_in = segment_lengths(starts, len(together)) - np.maximum(known, 1)
+            costs.count(merges=int(np.maximum(known - 1, 0).sum()), updates=int(came_in.sum()))
+        return together.merged(starts, monoids, came)
 
     def merged(self, starts: np.ndarray, monoids: Sequence[Monoid], came: np.ndarray | None = None) -> Slices:
         """The paper's merge: each run of slices from one start to the next becomes a single slice.

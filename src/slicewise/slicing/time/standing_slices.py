@@ -81,6 +81,8 @@ class StandingSlices:
 
     def _store(self, number: int, kind: str) -> StandingStore:
         component = self.plan.components[number]
+        if kind == "prefix" and not component.monoid.exact:
+            kind = "eager"  # what a running value of floats has lost would stay lost from step to step
         store = STANDING[kind](component.monoid, pick_parts(self.parts[component.kept], component.places))
         store.build([self._region(key) for key in self.keys().tolist()])
         return store
@@ -181,6 +183,7 @@ class StandingSlices:
         self.rows[slot] += piece.rows[i]
         self.unreported[slot] += piece.unreported[i]
         self.touched.add(slot)
+        self.plan.costs.count(updates=1)
         for number, store in enumerate(self.stores):
             component = self.plan.components[number]
             self._change(number, store, slot, slot + 1, region, pick_parts(came[component.kept], component.places))
