@@ -257,7 +257,8 @@ class Engine:
 
     def compacted(self) -> State:
         """The state with everything that came since the last step, and no more slices than needed."""
-        return self._with_all(self.time.compacted)
+        with self.plan.costs.paused():
+            return self._with_all(self.time.compacted)
 
     def held(self) -> State:
         """The state with everything that came since the last step, in the slices in which it is held."""
@@ -267,7 +268,8 @@ class Engine:
         with self.plan.costs.paused():
             context_aware = [queries.compacted() for queries in self.context_aware]
             waiting = self._waiting(context_aware)
-            time = time_with(self.horizon, self.time.cut(waiting) if len(waiting) else None)
+            handed_over = self.time.cut(waiting) if len(waiting) else None
+        time = time_with(self.horizon, handed_over)
         return replace(self.state, time=time, context_aware=tuple(context_aware), latest=self.latest)
 
     def saved(self) -> State:

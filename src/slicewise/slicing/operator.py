@@ -289,7 +289,8 @@ class Operator:
         watermark = None if abs(core.watermark) >= INFINITY else core.watermark
         if core.engine is None:
             return Stats(watermark=watermark)
-        return Stats.of(core.engine, core.counters, watermark)
+        held = core.engine.held()
+        return Stats.of(held, core.engine.plan, core.counters, watermark)
 
     def slices(self) -> pa.Table:
         """The time slices as they stand.

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from slicewise.amounts import UNITS
 from slicewise.plan.plan import Plan
-from slicewise.slicing.engine import Engine
+from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.snapshots import Counters
 from slicewise.slicing.time.slices import Slices
@@ -70,9 +70,8 @@ class Stats:
         return self.state_bytes
 
     @classmethod
-    def of(cls, engine: Engine, counters: Counters, watermark: int | None) -> Stats:
-        """What an engine holds, and what was counted on the way to it."""
-        state = engine.held()
+    def of(cls, state: State, plan: Plan, counters: Counters, watermark: int | None) -> Stats:
+        """What a state holds, and what was counted on the way to it."""
         held: list[Slices | Tuples] = [*state.slices, *state.rows]
         costs = {name: n for name, n in counters.costs.items() if name in COUNTED}
         return cls(
@@ -84,7 +83,7 @@ class Stats:
             results=counters.results,
             late_rows=counters.late_rows,
             watermark=watermark,
-            watermark_lag_ms=watermark_lag(engine.plan, engine.latest, watermark),
+            watermark_lag_ms=watermark_lag(plan, state.latest, watermark),
             **costs,
         )
 

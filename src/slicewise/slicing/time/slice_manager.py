@@ -20,6 +20,7 @@ import numpy as np
 from slicewise.aggregates.base import put_parts
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan
+from slicewise.ragged import Ragged
 from slicewise.results import INSERT, UPDATE, Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
 from slicewise.slicing.answers.reported import ReportedWindows
@@ -142,7 +143,9 @@ class SliceManager:
         in_any_order = all(m.aggregate.commutative for m in plan.monoids) or plan.ordered
         self._merges_late = in_any_order and not plan.recomputed
         self._merge_at = 0
-        self._can_stand = self._merges_late and bool(plan.windows) and not plan.gaps and not plan.context
+        # Parts that hold several values each cannot be changed where they are.
+        ragged = any(isinstance(part, Ragged) for monoid in plan.monoids for part in monoid.identities(0))
+        self._can_stand = self._merges_late and bool(plan.windows) and not (plan.gaps or plan.context or ragged)
         self._shortest = int(self.windows.every.min(initial=INFINITY))
 
     @property
@@ -260,9 +263,12 @@ class SliceManager:
         return self._merged(horizon, self._new_slices + ([] if handed_over is None else [handed_over]))
 
     def joined(self, horizon: int, handed_over: Slices | None = None) -> TimeState:
-        """The state with what came since beside the slices that are held; merged only where it is at every step."""
+        """The state with what came since, in the slices in which it is held. Few slices are merged first, for good."""
         if not self._merges_late:
             return self.compacted(horizon, handed_over)
+        if handed_over is None and self.held + sum(map(len, self._new_slices)) < FEW_SLICES:
+            self.state, self._new_slices = self._merged(horizon, self._new_slices), []
+            return self.state
         new = self._new_slices + ([] if handed_over is None else [handed_over])
         return replace(self.state, slices=self.state.slices.joined(new))
 
