@@ -202,17 +202,6 @@ def test_slices_follow_what_splits_cost():
 # Bad input
 
 
-@pytest.mark.parametrize("wrong", [0, -3, True, 2.5, "many"])
-def test_sizes_that_no_slice_can_have_are_refused(wrong):
-    message = (
-        rf"^`max_slice` must be a number of rows, 1 or more, or 'auto'; got {wrong!r}; leave it out for slices of any "
-        r"size$"
-    )
-    workload = sw.Workload("t").query("q", sw.tumbling(10), n=sw.count())
-    with pytest.raises(sw.errors.QueryError, match=message):
-        workload.operator(max_slice=wrong)
-
-
 @pytest.mark.parametrize("aggregate", [sw.max("v"), sw.first("v"), sw.product("v"), sw.collect_list("v")])
 def test_a_store_that_an_aggregate_cannot_take_is_refused(aggregate):
     workload = sw.Workload("t").query("q", sw.tumbling(10), s=sw.sum("v"), a=aggregate)

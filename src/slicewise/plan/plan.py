@@ -346,8 +346,7 @@ def check_max_slice(max_slice: MaxSlice) -> None:
         return
     if isinstance(max_slice, bool) or not isinstance(max_slice, int) or max_slice < 1:
         raise QueryError(
-            f"`max_slice` must be a number of rows, 1 or more, or 'auto'; got {max_slice!r}; leave it out for slices "
-            "of any size",
+            f"`max_slice` must be a number of rows, 1 or more; got {max_slice!r}; leave it out for slices of any size",
             parameter="max_slice",
         )
 
