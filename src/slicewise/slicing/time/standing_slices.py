@@ -232,9 +232,9 @@ class StandingSlices:
     def _make_room(self, key: int) -> None:
         """Let there be a free slot behind the last slice of a key."""
         if key >= len(self._base):
-            more = max(key + 1, 2 * len(self._base)) - len(self._base)
+            added = max(key + 1, 2 * len(self._base)) - len(self._base)
             for name in ("_base", "_length", "_front", "_end"):
-                setattr(self, name, np.concatenate([getattr(self, name), np.zeros(more, np.int64)]))
+                setattr(self, name, np.concatenate([getattr(self, name), np.zeros(added, np.int64)]))
         base, length, front, end = self._region(key)
         if end < base + length:
             return
@@ -295,11 +295,11 @@ class StandingSlices:
             slots: np.ndarray = self.first[front:end].searchsorted(time) + front
             return slots
         if len(key) <= FEW_LOOKUPS:
-            found = []
+            places = []
             for k, t in zip(key.tolist(), time.tolist(), strict=True):
                 front, end = int(self._front[k]), int(self._end[k])
-                found.append(front + int(self.first[front:end].searchsorted(t)))
-            return np.array(found, np.int64)
+                places.append(front + int(self.first[front:end].searchsorted(t)))
+            return np.array(places, np.int64)
         low: np.ndarray = self._front[key]
         high: np.ndarray = self._end[key]
         while (low < high).any():
