@@ -73,6 +73,12 @@ def test_other_columns_and_the_order_of_rows_are_not_shared():
     assert len(plan.monoids) == 5
 
 
+def test_a_partial_that_others_compute_together_is_answered_from_its_own_parts():
+    plan = plan_of(("min", "max_count", "max"), INT)
+    assert len(plan.monoids) == 1
+    assert len(plan.components) == 3
+
+
 def bytes_per_slice(names):
     op = sw.Workload(time="t").query("q", sw.tumbling(10), **{n: sw.AGGREGATES[n]("v") for n in names}).operator()
     op.process_batch({"t": list(range(0, 10_000, 10)), "v": list(range(1000))})

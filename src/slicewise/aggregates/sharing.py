@@ -24,7 +24,7 @@ from slicewise.aggregates.base import Aggregate, Monoid, Parts, pick_parts
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
 
-__all__ = ["SharedMonoid", "covering", "shared_monoids", "shared_parts"]
+__all__ = ["SharedMonoid", "covering", "largest", "shared_monoids", "shared_parts"]
 
 
 class _Shared(Aggregate):
@@ -138,6 +138,20 @@ def covering(monoids: Sequence[Monoid]) -> list[Monoid]:
             enough.append(monoid)
             known.update(monoid.labels)
     return sorted(enough, key=monoids.index)
+
+
+def largest(monoids: Sequence[Monoid]) -> list[Monoid]:
+    """Those of some monoids whose parts are not all parts of another one that stays.
+
+    >>> from slicewise.aggregates import max, max_count, min
+    >>> largest([a("v").bind(pa.int64()) for a in (min, max_count, max)])
+    [min('v') on int64, max_count('v') on int64, max('v') on int64]
+    """
+    stay: list[Monoid] = []
+    for monoid in sorted(monoids, key=lambda m: -len(m.labels)):
+        if not any(set(monoid.labels) <= set(other.labels) for other in stay):
+            stay.append(monoid)
+    return sorted(stay, key=monoids.index)
 
 
 def shared_monoids(monoids: Sequence[Monoid]) -> tuple[list[Monoid], list[int]]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from slicewise.aggregates.base import Aggregate, Monoid
 from slicewise.aggregates.guarded import guarded
 from slicewise.aggregates.moments import Product
-from slicewise.aggregates.sharing import covering, shared_monoids
+from slicewise.aggregates.sharing import largest, shared_monoids
 from slicewise.amounts import UNITS, format_instant
 from slicewise.columns import holds_dates
 from slicewise.errors import AggregateError, FailedWindowsError, QueryError
@@ -371,7 +371,7 @@ def _components(
     for number, store in enumerate(stores):
         together.setdefault((place[number], store.choice), []).append(number)
     for (at, _), numbers in together.items():
-        for monoid in covering([lowering[number] for number in numbers]):
+        for monoid in largest([lowering[number] for number in numbers]):
             where = tuple(kept[at].labels.index(label) for label in monoid.labels)
             components.append(Component(monoid, at, where, stores[lowering.index(monoid)]))
     answers = []
