@@ -26,7 +26,8 @@ ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build" / "matrix"
 #: What the tests do not need.
 TOOLS = ("mypy", "ruff", "pyspark", "pytest-cov", "polars")
-QUICK = ["-m", "not spark and not slow", "tests"]
+#: With the examples of the package that is installed.
+QUICK = ["-m", "not spark and not slow", "--pyargs", "slicewise", "tests"]
 SPARK = ["-m", "matrix", "tests"]
 #: The first test of each kind: batch, stream and session zone. What CI runs on the oldest version.
 SMOKE = ["-m", "matrix", "tests/spark/test_session_zone.py", "tests/spark/test_stream_upgrade.py"]
@@ -147,9 +148,19 @@ def prepare(cell: Cell, wheel: Path) -> None:
     if not stamp.exists() or stamp.read_text() != requirements:
         print(f"building {cell.name}", flush=True)
         _call(shutil.which(f"python{cell.python}") or cell.program, "-m", "venv", "--clear", BUILD / cell.name)
+        link_spark(cell)
         pip(cell, "--no-compile", *requirements.splitlines())
         stamp.write_text(requirements)
     pip(cell, "--no-deps", "--force-reinstall", str(wheel))
+
+
+def link_spark(cell: Cell) -> None:
+    """Spark is half a gigabyte of what no Python compiles: an environment of the same version lends its own."""
+    for stamp in sorted(BUILD.glob(f"spark-{cell.spark}-*/requirements.txt")):
+        (own,), (other,) = (folder.glob("lib/python*/site-packages") for folder in (BUILD / cell.name, stamp.parent))
+        for name in ("pyspark", *(path.name for path in other.glob("pyspark-*.dist-info"))):
+            (own / name).symlink_to((other / name).resolve())
+        return
 
 
 def requirements_of(cell: Cell) -> list[str]:

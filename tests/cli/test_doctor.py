@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from slicewise.cli import commands, doctor
 from slicewise.cli.commands import app
 from slicewise.cli.doctor import Finding
+from slicewise.spark import probing
 
 
 def program(folder: Path, name: str, script: str) -> Path:
@@ -196,6 +198,39 @@ def test_the_doctor_reports_every_line_and_fails_if_one_is_wrong(monkeypatch):
     monkeypatch.setattr(commands, "examine", lambda: findings[:1])
     done = CliRunner().invoke(app, ["doctor"])
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "all is well")
+
+
+def test_the_doctor_asks_the_workers_of_a_cluster(monkeypatch):
+    packages = (("numpy", "2.1.3"), ("pyarrow", "19.0.1"), ("pandas", "2.2.3"), ("protobuf", "6.0"))
+    workers = (
+        probing.Worker("node1", "/py", "3.11", packages),
+        probing.Worker("node2", "/py", "3.11", (("slicewise", "0.1.0"), *packages)),
+    )
+    stopped = []
+    asked = []
+    session = SimpleNamespace(stop=lambda: stopped.append(True))
+    monkeypatch.setattr(probing, "open_session", lambda *urls: asked.append(urls) or session)
+    monkeypatch.setattr(probing, "probe", lambda _: probing.Probe(workers, "no RocksDB", "3.11"))
+    monkeypatch.setattr(commands, "examine", list)
+    done = CliRunner().invoke(app, ["doctor", "--master", "spark://host:7077"])
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        "wrong  worker  node1: Python 3.11 (/py), numpy 2.1.3, pyarrow 19.0.1, pandas 2.2.3, protobuf 6.0",
+        "               node1 lacks slicewise; slicewise.spark.ship(spark) sends it",
+        "ok     worker  node2: Python 3.11 (/py), slicewise 0.1.0, numpy 2.1.3, pyarrow 19.0.1, pandas 2.2.3, protobuf 6.0",
+        "wrong  stream  no RocksDB",
+        "2 of 3 checks failed",
+    ]
+    monkeypatch.setattr(probing, "probe", lambda _: probing.Probe(workers[1:], None, "3.11"))
+    done = CliRunner().invoke(app, ["doctor", "--remote", "sc://host:15002"])
+    assert (done.exit_code, done.stdout.splitlines()[1:]) == (
+        0,
+        ["ok     stream  a micro-batch went through", "all is well"],
+    )
+    assert asked == [("spark://host:7077", None), (None, "sc://host:15002")]
+    assert stopped == [True, True]
+    both = CliRunner().invoke(app, ["doctor", "--master", "x", "--remote", "y"])
+    assert (both.exit_code, both.stderr) == (2, "error: give --master or --remote, not both\n")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on loopback: a master, a worker, and a Python for both that has everything but slicewise.
+"""A standalone Spark cluster on loopback: a master, two workers, and a Python that has everything but slicewise.
 
 All of it comes from the pyspark that is installed; nothing is fetched. The fixture ``cluster`` starts it once for all
 tests that ask for it and stops it after the last.
@@ -6,12 +6,14 @@ tests that ask for it and stops it after the last.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import socket
 import subprocess
 import time
 import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +22,7 @@ import pyspark
 
 HOME = Path(pyspark.__file__).parent
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 #: What a machine of the cluster must not inherit from the process that runs the tests.
 LEFT_OUT = ("PYTHON", "PYTEST", "PYSPARK", "SPARK")
 #: How long to wait for a process that starts or runs, and that would otherwise hang for ever.
@@ -52,16 +55,16 @@ class Cluster:
 
     @classmethod
     def start(cls, folder: Path) -> Cluster:
-        """A cluster with one worker of two cores."""
+        """A cluster with two workers of one core each."""
         cluster = cls(folder)
         try:
             make_python(folder / "python")
             master = cluster._daemon("master.Master", "--port", "0")
             cluster.url = cluster._wait(master, r"Starting Spark master at (spark://\S+)")
-            worker = cluster._daemon(
-                "worker.Worker", "--port", "0", "--cores", "2", "--memory", "1g", "--work-dir", "work", cluster.url
-            )
-            cluster._wait(worker, r"(Successfully registered with master)")
+            for name in ("one", "two"):
+                size = ["--cores", "1", "--memory", "1g", "--work-dir", f"work-{name}"]
+                worker = cluster._daemon("worker.Worker", "--port", "0", *size, cluster.url, name=name)
+                cluster._wait(worker, r"(Successfully registered with master)")
         except BaseException:
             cluster.stop()
             raise
@@ -102,13 +105,12 @@ class Cluster:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a machine of the cluster."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(LEFT_OUT)}
-        return kept | {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+        return machine_environment(HOME)
 
-    def _daemon(self, name: str, *arguments: str) -> Path:
+    def _daemon(self, kind: str, *arguments: str, name: str = "") -> Path:
         """Start a process of Spark; its log."""
-        log = self.folder / f"{name}.log"
-        command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1"]
+        log = self.folder / f"{kind}{name}.log"
+        command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1"]
         with log.open("wb") as output:
             self.processes.append(
                 subprocess.Popen(
@@ -123,14 +125,52 @@ class Cluster:
 
     def _wait(self, log: Path, pattern: str) -> str:
         """What the last process that was started says by this pattern."""
-        process, end = self.processes[-1], time.monotonic() + PATIENCE
-        while True:
-            text = log.read_text(errors="replace")
-            if found := re.search(pattern, text):
-                return found[1]
-            assert process.poll() is None, f"{log.name} ended: {text[-2000:]}"
-            assert time.monotonic() < end, f"{log.name} does not start: {text[-2000:]}"
-            time.sleep(0.1)
+        return wait_for(self.processes[-1], log, pattern)
+
+
+def wait_for(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
+    """What a process writes into its log by this pattern."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        text = log.read_text(errors="replace")
+        if found := re.search(pattern, text):
+            return found[1]
+        assert process.poll() is None, f"{log.name} ended: {text[-2000:]}"
+        assert time.monotonic() < end, f"{log.name} does not start: {text[-2000:]}"
+        time.sleep(0.1)
+
+
+def machine_environment(home: Path) -> dict[str, str]:
+    """The environment of a machine that has nothing but Spark."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(LEFT_OUT)}
+    return kept | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+@contextlib.contextmanager
+def connect_server(folder: Path, python: Path, home: Path = HOME, master: str = "local[2]") -> Iterator[str]:
+    """A server of Spark Connect whose Pythons are this one; the URL for its clients."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = folder / "connect.log"
+    conf = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.executor.memory": "512m"}
+    conf |= {"spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1"}
+    command = [str(home / "bin" / "spark-submit"), "--master", master, "--class", CONNECT]
+    command += [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [*command, "spark-internal"],
+            cwd=folder,
+            env=machine_environment(home) | {"PYSPARK_PYTHON": str(python)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_for(server, log, r"(Spark Connect server started)")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(PATIENCE)
 
 
 def make_python(folder: Path) -> Path:

@@ -65,7 +65,7 @@ def check(done, folder):
 
 def by_py_files(cluster, folder):
     py_files = [folder / "slicewise.zip", JOBS / "machines.py"]
-    return cluster.submit(JOBS / "job.py", folder, py_files=py_files, conf={"spark.executor.cores": "2"})
+    return cluster.submit(JOBS / "job.py", folder, py_files=py_files)
 
 
 def by_add_py_file(cluster, folder):
@@ -94,15 +94,20 @@ def by_archive(cluster, folder):
     )
 
 
+def by_ship(cluster, folder):
+    driver = with_slicewise(folder / "driver")
+    return cluster.submit(JOBS / "job.py", folder, "ship", JOBS / "machines.py", PYSPARK_DRIVER_PYTHON=driver)
+
+
 def with_slicewise(folder):
     """A Python in which slicewise is installed."""
     shutil.copytree(Path(sw.__file__).parent, make_python(folder) / "slicewise")
     return str(folder / "bin" / "python")
 
 
-WAYS = [by_py_files, by_add_py_file, by_installation, by_archive]
+WAYS = [by_py_files, by_ship, by_add_py_file, by_installation, by_archive]
 
 
-@pytest.mark.parametrize("way", WAYS if os.environ.get("SLICEWISE_CLUSTER") == "all" else WAYS[:1])
+@pytest.mark.parametrize("way", WAYS if os.environ.get("SLICEWISE_CLUSTER") == "all" else WAYS[:2])
 def test_a_way_to_the_cluster(cluster, folder, way):
     check(way(cluster, folder), folder)

@@ -18,7 +18,7 @@ from rich.markup import escape
 from slicewise.archive import write_archive
 from slicewise.cli import benchmarks, football_demo
 from slicewise.cli.diagnostics import Diagnostic
-from slicewise.cli.doctor import examine
+from slicewise.cli.doctor import examine, examine_workers
 from slicewise.cli.job_runner import (
     flattened,
     follow,
@@ -192,9 +192,21 @@ def package(
     short_help="Check the installation.",
     help="Check that everything jobs on Spark need is installed; shows what is wrong and how to fix it.\n" + _CODES,
 )
-def doctor() -> None:
+def doctor(
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Ask the workers of this cluster too, as in spark://host:7077.")
+    ] = None,
+    remote: Annotated[
+        str | None, typer.Option(metavar="URL", help="Ask those of this Spark Connect server, as in sc://host:15002.")
+    ] = None,
+) -> None:
     console = Console(highlight=False, soft_wrap=True)
+    if master and remote:
+        typer.echo("error: give --master or --remote, not both", err=True)
+        raise typer.Exit(INVALID_INPUT)
     findings = examine()
+    if master or remote:
+        findings += examine_workers(master, remote)
     width = max(len(f.name) for f in findings)
     for finding in findings:
         mark = "[green]ok   [/green]" if finding.ok else "[red]wrong[/red]"

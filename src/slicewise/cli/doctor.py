@@ -1,6 +1,6 @@
 """Doctor: checks that everything jobs on Spark need is installed, and how to fix what is not.
 
-Does not import or start Spark: it looks packages up and asks programs for their versions.
+Looks packages up and asks programs for their versions. Spark is imported and started only where workers shall be asked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from slicewise.installation import (
     python_problem,
 )
 
-__all__ = ["CHECKS", "Finding", "examine"]
+__all__ = ["CHECKS", "Finding", "examine", "examine_workers"]
 
 _PIP = f"{Path(sys.executable).name} -m pip install"
 _OLDEST = ".".join(map(str, OLDEST_PYSPARK))
@@ -46,6 +46,23 @@ class Finding:
 def examine() -> list[Finding]:
     """The outcomes of all checks, in order."""
     return [check() for check in CHECKS]
+
+
+def examine_workers(master: str | None, remote: str | None) -> list[Finding]:
+    """What the workers of a cluster, or of a Spark Connect server, have; and whether a stream runs there."""
+    from slicewise.spark.probing import open_session, probe
+
+    session = open_session(master, remote)
+    try:
+        probed = probe(session)
+    finally:
+        session.stop()
+    findings = []
+    for worker in probed.workers:
+        problems = probed.problems_of(worker)
+        findings.append(Finding("worker", not problems, str(worker), "; ".join(problems) or None))
+    streams = Finding("stream", probed.stream is None, probed.stream or "a micro-batch went through")
+    return [*findings, streams]
 
 
 def python() -> Finding:

@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 
 from slicewise.aggregates import count
 from slicewise.errors import SlicewiseError
+from slicewise.spark.session import PROVIDER, ROCKSDB
 from slicewise.windows import tumbling
 from slicewise.workload import Workload
 
-__all__ = ["Probe", "Worker", "probe"]
+__all__ = ["Probe", "Worker", "open_session", "probe"]
 
 #: What workers import, by the names that pip knows; the last two for streams.
 PACKAGES = {
@@ -79,8 +80,12 @@ class Probe:
     @property
     def problems(self) -> list[str]:
         """What is wrong, with what to do."""
-        problems = [text for worker in self.workers for text in self._problems_of(worker)]
+        problems = [text for worker in self.workers for text in self.problems_of(worker)]
         return problems + ([f"a stream failed: {self.stream}"] if self.stream is not None else [])
+
+    def problems_of(self, worker: Worker) -> list[str]:
+        """What is wrong with one worker."""
+        return list(self._problems_of(worker))
 
     def _problems_of(self, worker: Worker) -> Iterator[str]:
         missing = worker.missing
@@ -97,6 +102,13 @@ class Probe:
     def __str__(self) -> str:
         lines = [*map(str, self.workers), *(f"wrong: {problem}" for problem in self.problems)]
         return "\n".join([*lines, *([] if self.problems else ["all is well: batches and streams run here"])])
+
+
+def open_session(master: str | None = None, remote: str | None = None) -> SparkSession:
+    """A session to ask a cluster or a Spark Connect server with, that can keep the state of a stream."""
+    builder = SparkSession.builder.appName("slicewise doctor").config(PROVIDER, ROCKSDB)
+    chosen = builder.remote(remote) if remote else builder.master(master or "local[*]")
+    return chosen.getOrCreate()
 
 
 def probe(session: SparkSession) -> Probe:

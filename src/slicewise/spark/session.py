@@ -16,6 +16,8 @@ from slicewise.installation import OLDEST_JAVA, Problem, find_java, find_spark_h
 
 __all__ = ["check_java", "check_streaming", "check_workers", "local_session", "setting", "share_py_files"]
 
+#: The setting of the state store, and the one that slicewise needs.
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 #: How Spark logs in a session of ours: it reads this file before its first message.
 QUIET = Path(__file__).with_name("quiet.properties")
@@ -55,7 +57,7 @@ def local_session(
     cores = os.cpu_count() or 2
     settings = {
         "spark.sql.shuffle.partitions": str(cores),
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        PROVIDER: ROCKSDB,
         # A micro-batch writes its changes, and not a new copy of the whole state.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # Before 4.2 the heartbeat of `idle` would otherwise make one micro-batch of all that is there.
@@ -93,12 +95,11 @@ def check_streaming(session: SparkSession) -> None:
                 f"Spark keeps the state of streams with {requirement}, which is not installed; "
                 f"pip install {requirement}"
             )
-    name = "spark.sql.streaming.stateStore.providerClass"
-    provider = setting(session, name, ROCKSDB)
+    provider = setting(session, PROVIDER, ROCKSDB)
     if provider != ROCKSDB:
         raise SetupError(
             f"the state of a stream is kept in RocksDB, and this session has {provider.split('.')[-1] or 'none'}; "
-            f"spark.conf.set({name!r}, {ROCKSDB!r})"
+            f"spark.conf.set({PROVIDER!r}, {ROCKSDB!r})"
         )
 
 

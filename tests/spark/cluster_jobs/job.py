@@ -2,7 +2,7 @@
 
     spark-submit --py-files slicewise.zip,machines.py job.py FOLDER [py-file ...]
 
-Further arguments are given to the session as files that the job adds itself.
+Further arguments are given to the session as files that the job adds itself; "ship" lets slicewise send itself.
 """
 
 from __future__ import annotations
@@ -38,10 +38,25 @@ def stream(results: DataFrame, folder: str, name: str) -> None:
     pq.write_table(pa.concat_tables(tables), f"{folder}/{name}.parquet")
 
 
+def ship(spark: SparkSession) -> None:
+    """The workers lack slicewise before, and nothing afterwards; a stream runs."""
+    import slicewise.spark
+
+    before = slicewise.spark.probe(spark)
+    assert [worker.missing for worker in before.workers] == [["slicewise"]], before
+    assert before.stream is not None
+    assert "No module named 'slicewise'" in before.stream, before
+    after = slicewise.spark.ship(spark)
+    assert not after.problems, after
+
+
 def main(folder: str, *py_files: str) -> None:
     spark = SparkSession.builder.getOrCreate()
     for path in py_files:
-        spark.sparkContext.addPyFile(path)
+        if path == "ship":
+            ship(spark)
+        else:
+            spark.sparkContext.addPyFile(path)
     run(spark, folder)
     spark.stop()
 
