@@ -24,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build" / "matrix"
+HERE = "{}.{}".format(*sys.version_info[:2])
 #: What the tests do not need.
 TOOLS = ("mypy", "ruff", "pyspark", "pytest-cov", "polars")
 #: With the examples of the package that is installed.
@@ -113,9 +114,9 @@ def _cells(chosen: argparse.Namespace) -> Iterator[Cell]:
         known = {(c.spark, c.python): c for c in reversed(cells)}
         cells = [known.get((c.spark, c.python), c) for c in asked]
     if chosen.only == "smoke":
-        cells = cells[:1]
+        cells = [Cell(cells[0].spark, HERE, oldest=True)]
     for cell in cells:
-        if shutil.which(f"python{cell.python}") or cell.program.exists():
+        if _python(cell) is not None:
             yield cell
         else:
             print(f"left out: {cell.name}, because python{cell.python} is not on PATH", flush=True)
@@ -147,11 +148,16 @@ def prepare(cell: Cell, wheel: Path) -> None:
     stamp = BUILD / cell.name / "requirements.txt"
     if not stamp.exists() or stamp.read_text() != requirements:
         print(f"building {cell.name}", flush=True)
-        _call(shutil.which(f"python{cell.python}") or cell.program, "-m", "venv", "--clear", BUILD / cell.name)
+        _call(_python(cell), "-m", "venv", "--clear", BUILD / cell.name)
         link_spark(cell)
         pip(cell, "--no-compile", *requirements.splitlines())
         stamp.write_text(requirements)
     pip(cell, "--no-deps", "--force-reinstall", str(wheel))
+
+
+def _python(cell: Cell) -> str | None:
+    """The Python that the environment of a cell is made of."""
+    return sys.executable if cell.python == HERE else shutil.which(f"python{cell.python}")
 
 
 def link_spark(cell: Cell) -> None:

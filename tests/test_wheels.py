@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.cluster import HOME, connect_server, make_python
+from tests.spark.connect_job import check as check_connect_job
+
 ROOT = Path(__file__).parent.parent
 CHOSEN = os.environ.get("SLICEWISE_WHEELS", "cli")
 LEFT_OUT = ("PYTHON", "PYTEST", "SPARK", "PYSPARK", "JAVA_HOME")
@@ -158,6 +161,19 @@ def spark_and_cli(environment: Environment) -> None:
     assert queries == {"query=per_second", "query=trend", "query=visit"}
 
 
+def connect(environment: Environment) -> None:
+    """The thin client; Spark is a server whose Python has everything but slicewise."""
+    make_python(environment.work / "server")
+    shared = environment.work / "shared"
+    shared.mkdir()
+    home = Path(os.environ.get("SLICEWISE_SERVER_HOME", HOME))
+    with connect_server(environment.work, environment.work / "server" / "bin" / "python", home) as url:
+        printed = environment.run("python", ROOT / "tests" / "spark" / "connect_job.py", url, shared, "ship")
+    assert "all is well: batches and streams run here" in printed
+    assert "400 rows in (0 late)" in printed
+    check_connect_job(shared)
+
+
 def plot(environment: Environment) -> None:
     environment.python(
         f"from slicewise import plot\nop = {COUNT}.operator()\nop.process(3, {{}})\n"
@@ -217,6 +233,7 @@ PROMISES = {
     "cli": ("cli", cli),
     "spark": ("spark", spark),
     "spark,cli": ("spark,cli", spark_and_cli),
+    "connect": ("connect", connect),
     "plot": ("plot", plot),
     "pandas": ("pandas", pandas),
     "disk": ("disk", disk),

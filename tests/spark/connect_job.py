@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
@@ -25,6 +26,7 @@ WORKLOAD = (
     .query("trend", sw.sliding("1 minute", every="20 seconds"), mean=sw.avg("v"), all=sw.collect_list("v"))
     .query("last", sw.sliding(sw.rows(10), every=sw.rows(5)), most=sw.max("v"))
 )
+TYPES = {"machine": "string", "v": "bigint"}
 #: Nothing but counts: there is no column to measure by.
 COUNTED = sw.Workload(time="minute", keys=["machine"]).query("tens", sw.tumbling(sw.rows(10)), n=sw.count())
 
@@ -55,6 +57,25 @@ def main(url: str, folder: str, *how: str) -> None:
     pq.write_table(spark.read.parquet(f"{folder}/stream").toArrow(), f"{folder}/stream.parquet")
     print(sw.inspect(f"{folder}/checkpoint", spark))
     spark.stop()
+
+
+def check(folder: Path) -> None:
+    """Compare what was written with what the operator says."""
+    from tests.spark.running import compare
+
+    operator, counted = (workload.operator(types=TYPES) for workload in (WORKLOAD, COUNTED))
+    reported = []
+    for part in range(2):
+        table = pa.Table.from_pylist(rows(part))
+        counted.process_batch(table)
+        operator.process_batch(table)
+        reported.append(operator.advance(part * 200 + 199 - 5).to_arrow())
+    stream = pa.concat_tables(reported)
+    assert stream.num_rows > 40
+    compare(pq.read_table(folder / "stream.parquet"), stream, ["machine"])
+    rest = operator.close().to_arrow()
+    compare(pq.read_table(folder / "batch.parquet"), pa.concat_tables([stream, rest]), ["machine"])
+    compare(pq.read_table(folder / "counted.parquet"), counted.close().to_arrow(), ["machine"])
 
 
 if __name__ == "__main__":
