@@ -18,7 +18,7 @@ import sys
 import time
 import tomllib
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,11 +27,13 @@ BUILD = ROOT / "build" / "matrix"
 HERE = "{}.{}".format(*sys.version_info[:2])
 #: What the tests do not need.
 TOOLS = ("mypy", "ruff", "pyspark", "pytest-cov", "polars")
-#: With the examples of the package that is installed.
-QUICK = ["-m", "not spark and not slow", "--pyargs", "slicewise", "tests"]
-SPARK = ["-m", "matrix", "tests"]
-#: The first test of each kind: batch, stream and session zone. What CI runs on the oldest version.
-SMOKE = ["-m", "matrix", "tests/spark/test_session_zone.py", "tests/spark/test_stream_upgrade.py"]
+#: Without Spark, with the examples of the package that is installed; what matters on Spark; and the least of it, which
+#: CI runs on the oldest version.
+TESTS = {
+    "quick": ["-m", "not spark and not slow", "--pyargs", "slicewise", "tests"],
+    "spark": ["-m", "matrix", "tests"],
+    "smoke": ["-m", "matrix", "-k", "instants or upgrade", "tests/spark"],
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Cell:
     spark: str
     python: str
     oldest: bool = False
-    quick: bool = False
+    tests: tuple[str, ...] = ("spark",)
 
     @property
     def name(self) -> str:
@@ -53,16 +55,16 @@ class Cell:
         return BUILD / self.name / "bin" / "python"
 
 
-#: Every version of Spark with the Python that its best-known platform brings, the newest Spark with every Python, and
-#: the oldest of everything. The tests without Spark run where Python or NumPy is another.
+#: Every version of Spark once, with a Python that a platform brings with it: the oldest of everything, Fabric 2.0,
+#: Databricks 19. Where only Python is another, the tests without Spark run, and a few with it; so does Databricks 17.3.
 CELLS = (
-    Cell("4.0", "3.11", oldest=True, quick=True),
-    Cell("4.0", "3.12"),
+    Cell("4.0", "3.11", oldest=True, tests=("quick", "spark")),
     Cell("4.1", "3.13"),
     Cell("4.2", "3.12"),
     Cell("4.3", "3.11"),
-    Cell("4.3", "3.12", quick=True),
-    Cell("4.3", "3.13", quick=True),
+    Cell("4.0", "3.12", tests=("smoke",)),
+    Cell("4.3", "3.12", tests=("quick", "smoke")),
+    Cell("4.3", "3.13", tests=("quick", "smoke")),
 )
 
 
@@ -89,7 +91,9 @@ def main() -> int:
         prepare(cell, wheel)
         if chosen.build:
             continue
-        outcomes += [run(cell, name, tests) for name, tests in _steps(cell, chosen)]
+        outcomes += [run(cell, tests) for tests in ([chosen.only] if chosen.only else cell.tests)]
+    if not (chosen.build or chosen.spark or chosen.python or chosen.only):
+        outcomes += [refused(wheel), wheels()]
     lines = [outcome.line() for outcome in outcomes]
     (BUILD / "table.txt").write_text("\n".join([*lines, ""]))
     print("\n".join(["", *lines]))
@@ -100,7 +104,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--spark", default="", help="versions of Spark, as in 4.0,4.2; all by default")
     parser.add_argument("--python", default="", help="versions of Python, as in 3.12; those of the table by default")
-    parser.add_argument("--only", choices=["quick", "spark", "smoke"], help="only these tests")
+    parser.add_argument("--only", choices=TESTS, help="only these tests")
     parser.add_argument("--build", action="store_true", help="build the environments, and run nothing")
     return parser.parse_args()
 
@@ -120,14 +124,6 @@ def _cells(chosen: argparse.Namespace) -> Iterator[Cell]:
             yield cell
         else:
             print(f"left out: {cell.name}, because python{cell.python} is not on PATH", flush=True)
-
-
-def _steps(cell: Cell, chosen: argparse.Namespace) -> list[tuple[str, list[str]]]:
-    if chosen.only == "smoke":
-        return [("smoke", SMOKE)]
-    steps = [("quick", QUICK)] if cell.quick else []
-    steps.append(("spark", SPARK))
-    return [step for step in steps if chosen.only in (None, step[0])]
 
 
 # -- environments
@@ -203,17 +199,39 @@ def _call(*command: object) -> None:
 # -- runs
 
 
-def run(cell: Cell, name: str, tests: Sequence[str]) -> Outcome:
+def run(cell: Cell, name: str) -> Outcome:
     """Run some tests in the environment of a cell."""
     what = _described(cell)
     print(f"{what}: {name}", flush=True)
     report = BUILD / f"{cell.name}-{name}.xml"
     report.unlink(missing_ok=True)
     began = time.monotonic()
-    command = [cell.program, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
+    command = [cell.program, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *TESTS[name]]
     subprocess.run(list(map(str, command)), check=False, cwd=ROOT, env=_environment(cell))
     passed, failed = _counts(report)
     return Outcome(what, name, passed, failed, time.monotonic() - began)
+
+
+def refused(wheel: Path) -> Outcome:
+    """Whether Spark 3.5 is refused, by the sentence that says what to use."""
+    began, cell = time.monotonic(), Cell("3.5", HERE)
+    prepare(cell, wheel)
+    command = [str(cell.program), "-P", "-c", "import slicewise, slicewise.spark"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    ok = "MissingPackageError: slicewise runs on Spark 4.0 and newer, and this is pyspark 3.5." in printed
+    return Outcome("Spark 3.5", "refusal", int(ok), int(not ok), time.monotonic() - began)
+
+
+def wheels() -> Outcome:
+    """The wheel with each extra alone, each optional import missing once; the thin client on a server of Spark 4.2."""
+    began, report = time.monotonic(), BUILD / "wheels.xml"
+    report.unlink(missing_ok=True)
+    variables = os.environ | {"SLICEWISE_WHEELS": "all"}
+    for home in BUILD.glob("spark-4.2-*/lib/python*/site-packages/pyspark"):
+        variables["SLICEWISE_SERVER_HOME"] = str(home)
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", "tests/test_wheels.py"]
+    subprocess.run(command, check=False, cwd=ROOT, env=variables)
+    return Outcome("a wheel with each extra alone", "wheels", *_counts(report), time.monotonic() - began)
 
 
 def _environment(cell: Cell) -> dict[str, str]:
