@@ -31,7 +31,7 @@ TOOLS = ("mypy", "ruff", "pyspark", "pytest-cov", "polars")
 #: CI runs on the oldest version.
 TESTS = {
     "quick": ["-m", "not spark and not slow", "--pyargs", "slicewise", "tests"],
-    "spark": ["-m", "matrix", "tests"],
+    "spark": ["-m", "matrix", "tests/spark"],
     "smoke": ["-m", "matrix", "-k", "instants or upgrade", "tests/spark"],
 }
 
