@@ -284,7 +284,7 @@ def test_unreadable_text_shows_how_lengths_are_written(text):
     ("value", "shown"),
     [
         (True, "True, a boolean"),
-        (np.True_, "np.True_, a boolean"),
+        (np.True_, f"{np.True_!r}, a boolean"),
         (None, "None"),
         (Decimal(5), "Decimal('5'), a Decimal"),
         (date(2024, 1, 1), "datetime.date(2024, 1, 1), a date"),

@@ -301,7 +301,7 @@ def arrow_of(data: Any, type_: pa.DataType | None = None) -> pa.Array:
 
     >>> arrow_of([1, 2.5], pa.int64())
     Traceback (most recent call last):
-    pyarrow.lib.ArrowInvalid: Float value 2.500000 was truncated converting to int64
+    pyarrow.lib.ArrowInvalid: Float value 2.5... was truncated converting to int64
     >>> arrow_of([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 15)])
     Traceback (most recent call last):
     slicewise.errors.DataError: dates and times without a time zone cannot be mixed; got datetime.datetime(2024, 1, 1, \
