@@ -136,7 +136,8 @@ def test_the_python_that_runs_here_has_what_it_needs(monkeypatch):
         (("pandas",), None, "pandas"),
         (("google.protobuf",), None, "protobuf"),
         (("slicewise", "pandas"), "slicewise", "slicewise and pandas"),
-        (("numpy",), "numpy and slicewise", "numpy, slicewise and pandas"),
+        # Old versions of Arrow cannot do without NumPy.
+        (("numpy", "pyarrow"), "numpy, pyarrow and slicewise", "numpy, pyarrow, slicewise and pandas"),
     ],
 )
 def test_another_python_may_run_workers_that_has_what_they_need(bare, site, monkeypatch, hidden, batch, streams):

@@ -139,8 +139,10 @@ def python_problem(python: str, *, streams: bool) -> Problem | None:
 def _probe(program: str) -> tuple[str, tuple[str, ...]] | None:
     """The version of a Python and what it lacks of all that workers import; None if it is not a Python interpreter."""
     printed = ask(program, "-c", _PROBE, json.dumps(_ON_WORKERS | _FOR_STREAMS))
+    # Packages that cannot be imported may complain about it, before and behind.
+    answers = [line for line in (printed or "").splitlines() if line.startswith("[")]
     try:
-        version, missing = json.loads((printed or "").strip().rpartition("\n")[2])
+        version, missing = json.loads(answers[-1] if answers else "")
     except (ValueError, TypeError):
         return None
     return str(version), tuple(missing)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from slicewise.errors import SetupError
@@ -132,6 +131,8 @@ def share_py_files(session: SparkSession) -> None:
     does not get ``--py-files`` and ``addPyFile``, but it does get the environment of the session's functions.
     """
     try:
+        from pyspark import SparkFiles  # the thin client has none
+
         environment = session.sparkContext.environment
         folder = SparkFiles.getRootDirectory()
     except Exception:  # Spark Connect, where that Python is the server's, or a platform that shows no context
