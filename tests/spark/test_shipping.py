@@ -21,6 +21,7 @@ from slicewise.spark.probing import _asker, _reason
 from slicewise.spark.shipping import carried, for_workers
 from slicewise.spark.streaming import heartbeat
 from slicewise.spark.streaming.heartbeat import HeartbeatSource
+from slicewise.spark.streaming.processor import ShardProcessor
 from tests.spark.cluster import make_python
 
 NEEDED = (("slicewise", "1"), ("numpy", "2.1.3"), ("pyarrow", "19"), ("pandas", "2.2"), ("protobuf", "6"))
@@ -63,6 +64,9 @@ def test_what_is_carried_is_itself_where_slicewise_is_not_installed(monkeypatch,
     data = cloudpickle.dumps(carried(workload, None))
     code = "op = given.operator()\nop.process(3, {})\nprint(given.__module__, [r.values for r in op.close()])"
     assert run_bare(bare, code, data) == "slicewise.workload.workload [{'n': 1}]\n"
+    code = "print(given.__module__, __import__(given.__module__, fromlist=['x']).__file__)"
+    where = "slicewise.spark.streaming.processor <slicewise.zip>/slicewise/spark/streaming/processor.py\n"
+    assert run_bare(bare, code, cloudpickle.dumps(carried(ShardProcessor, None))) == where
     function = cloudpickle.dumps(for_workers(workload.query, None))
     assert run_bare(bare, "print(type(given).__name__)", function) == "function\n"
     # The source of a heartbeat is pickled whole, since Spark asks for a class.
@@ -135,7 +139,7 @@ def test_what_is_missing_is_said_with_where_and_what_to_do(probe, lines):
             "ModuleNotFoundError: No module named 'slicewise'; it needs slicewise where Spark starts Python on the "
             "driver or the server, too",
         ),
-        ("x\nImportError: no pandas\n", "ImportError: no pandas"),
+        ("x\nImportError: no pandas\n\tat java.lang", "ImportError: no pandas"),
         ("", "ValueError"),
     ],
 )

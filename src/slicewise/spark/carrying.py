@@ -67,7 +67,9 @@ class ArchiveFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         for file in (f"{stem}/__init__.py", f"{stem}.py"):
             if file in self.sources:
                 package = file.endswith("/__init__.py")
-                return importlib.machinery.ModuleSpec(name, self, origin=f"<slicewise.zip>/{file}", is_package=package)
+                spec = importlib.machinery.ModuleSpec(name, self, origin=f"<slicewise.zip>/{file}", is_package=package)
+                spec.has_location = True  # so that modules have a __file__
+                return spec
         return None
 
     def exec_module(self, module: ModuleType) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -180,7 +181,7 @@ def _failure_of_a_stream(session: SparkSession) -> str | None:
 def _reason(error: Exception) -> str:
     """The line of an error that says most: that of Python, where there is one among those of Java."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    missing = [line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError"))]
-    if missing and "slicewise" in missing[-1]:
-        return f"{missing[-1]}; it needs slicewise where Spark starts Python on the driver or the server, too"
-    return missing[-1] if missing else next(iter(lines), type(error).__name__)
+    errors = [line for line in lines if re.match(r"[A-Z]\w*Error: ", line)]
+    if errors and "No module named 'slicewise'" in errors[-1]:
+        return f"{errors[-1]}; it needs slicewise where Spark starts Python on the driver or the server, too"
+    return errors[-1] if errors else next(iter(lines), type(error).__name__)

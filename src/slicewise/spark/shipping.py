@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import shutil
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -52,16 +55,22 @@ def ship(session: SparkSession) -> Probe:
 
         print(slicewise.spark.ship(spark))
     """
-    with tempfile.TemporaryDirectory(prefix="slicewise-") as folder:
-        path = Path(folder) / "slicewise.zip"
-        write_archive(path)
-        # Spark has copied the file when the call returns.
-        session.addArtifacts(str(path), pyfile=True)
-        if _is_remote(session):
-            _SHIPPED[session] = path.read_bytes()
-            for module in (carrying, heartbeat):
-                cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    path = _archive()
+    session.addArtifacts(str(path), pyfile=True)
+    if _is_remote(session):
+        _SHIPPED[session] = path.read_bytes()
+        for module in (carrying, heartbeat):
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return probe(session)
+
+
+@functools.cache
+def _archive() -> Path:
+    """The package as a file that stays for as long as this process: executors that start later fetch it from here."""
+    folder = Path(tempfile.mkdtemp(prefix="slicewise-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    write_archive(folder / "slicewise.zip")
+    return folder / "slicewise.zip"
 
 
 def carried(thing: Any, session: SparkSession) -> Any:
