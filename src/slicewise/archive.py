@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
-from importlib.abc import Traversable
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 __all__ = ["write_archive"]
