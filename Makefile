@@ -13,8 +13,9 @@ export PYTHONPYCACHEPREFIX = $(CURDIR)/build/bytecode
 EXTRAS ?= all
 KILLS ?= 20
 CLUSTER ?= all
+SEEDS ?= 100
 
-.PHONY: help venv lint check test coverage kill wheels cluster apart matrix demo bench docs clean
+.PHONY: help venv lint check test coverage kill wheels sketches cluster apart matrix demo bench docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +57,9 @@ kill: $(STAMP) ## Kill a stream at every kind of moment; nothing may be lost or 
 
 wheels: $(STAMP) ## Try what README says of each extra, in a fresh environment. EXTRAS=all
 	SLICEWISE_WHEELS="$(EXTRAS)" $(BIN)/python -m pytest -q tests/test_wheels.py
+
+sketches: $(STAMP) ## Are sketches within their error? A hundred seeds, a million values each. SEEDS=100
+	$(BIN)/python benchmarks/sketches.py --seeds $(SEEDS)
 
 cluster: $(STAMP) ## Try every way of docs/cluster.md on a standalone cluster on this machine. CLUSTER=all
 	SLICEWISE_CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -q tests/spark/test_cluster.py

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import slicewise as sw
 from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.sketches import OfSketch
 from slicewise.plan.routes import SLICES, route_of
 
 PAGE = Path(__file__).parent / "aggregates.md"
@@ -111,7 +112,7 @@ def entry(cls: type[Aggregate]) -> Entry:
         next((name for name, types in SETS.items() if set(types) == set(results)), ", ".join(results)),
         _shown_types(results),
         _for_nothing(aggregate, [known] * len(aggregate.columns)),
-        cls.kind,
+        f"sketch: {cls.error}" if issubclass(cls, OfSketch) else cls.kind,
         "yes" if cls.invertible else "no",
         "any" if cls.commutative else "by time" if cls.timed else "in order",
         "JVM" if route.choice == SLICES else "rows",
@@ -163,6 +164,8 @@ def _for_nothing(aggregate: Aggregate, types: list[pa.DataType]) -> str:
     """The answer over no values; said with it, nulls that count."""
     monoid = aggregate.bind(*types)
     value: Any = monoid.lower(monoid.identities(1)).to_arrow().to_pylist()[0]
+    if isinstance(value, bytes):
+        return "an empty sketch"
     kept = "" if aggregate.skips_nulls or aggregate.name.endswith("_by") else ", nulls kept"
     return ("null" if value is None else repr(value).lower()) + kept
 

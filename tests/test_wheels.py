@@ -108,6 +108,7 @@ def none(environment: Environment) -> None:
     )
     assert environment.last_error("sw.swag.DiskStore('here')").endswith("pip install 'slicewise[disk]'")
     assert environment.last_error("sw.swag.RedisStore('redis://127.0.0.1:1')").endswith("'slicewise[redis]'")
+    assert environment.last_error("sw.approx_count_distinct('v')").endswith("pip install 'slicewise[sketch]'")
     command = environment.call("slicewise", "doctor")
     assert (command.returncode, command.stderr) == (1, "the command line needs typer: pip install 'slicewise[cli]'\n")
 
@@ -199,6 +200,10 @@ def disk(environment: Environment) -> None:
     assert environment.python(code) == "4950\n"
 
 
+def sketch(environment: Environment) -> None:
+    assert environment.python("n = sw.approx_count_distinct()\nprint(n.lower(n.lift('ann')))") == "1\n"
+
+
 def redis(environment: Environment) -> None:
     # The client is there: what is missing is a server.
     code = "sw.swag.AMTA(sw.sum(), store=sw.swag.RedisStore('redis://127.0.0.1:1/0'), buffer=4)"
@@ -240,6 +245,7 @@ PROMISES = {
     "redis": ("redis", redis),
     "kafka": ("kafka", kafka),
     "spark,kafka": ("spark,kafka", spark_and_kafka),
+    "sketch": ("sketch", sketch),
     "bench": ("bench", bench),
 }
 

@@ -34,7 +34,8 @@ OTHERS = [
     (sw.stddev("v"), INT),
     (sw.aggregate(combine=lambda a, b: (a + b)[-3:], identity="", name="tail")("v"), TEXT),
 ]
-CASES = [(*case, kinds) for cases, kinds in ((INVERTIBLE, list(STORES)), (OTHERS, ["lazy", "eager"])) for case in cases]
+ANY = [kind for kind in STORES if kind != "wavelet"]  # which is for histograms, and has tests of its own
+CASES = [(*case, kinds) for cases, kinds in ((INVERTIBLE, ANY), (OTHERS, ["lazy", "eager"])) for case in cases]
 
 
 def ids(case) -> str:
@@ -79,7 +80,7 @@ def test_sums_beyond_int64_go_on_as_python_integers(numbers, data):
     monoid, parts = partials(sw.sum("v"), INT, numbers)
     low, high = data.draw(ranges(len(numbers)))
     expected = [sum(numbers[a:b]) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-    for kind, store in STORES.items():
+    for kind, store in ((kind, STORES[kind]) for kind in ANY):
         found = store(monoid, parts).query(low, high)
         assert found[0].tolist() == expected, kind
 
@@ -95,7 +96,7 @@ def test_a_running_sum_may_overflow_where_no_window_does():
 def test_a_query_leaves_the_store_and_the_ranges_as_they_were():
     monoid, parts = partials(sw.sum("v"), INT, list(range(16)))
     low, high = np.array([1, 3]), np.array([15, 16])
-    for kind, store in STORES.items():
+    for kind, store in ((kind, STORES[kind]) for kind in ANY):
         built = store(monoid, parts)
         first = built.query(low, high)[0].tolist()
         assert built.query(low, high)[0].tolist() == first, kind

@@ -9,18 +9,22 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import slicewise.aggregates as sw
 from slicewise.errors import AggregateError, DataError, QueryError
 from slicewise.same import is_same
 from slicewise.swag import FlatFIT, Naive, SlickDeque, TwoStacks, roll, rolling
 from slicewise.swag.rolling import batch_of, survivors
+from slicewise.swag.rolling_ranks import sorted_windows
 
 AGGREGATES = {
     name: sw.AGGREGATES[name]()
     for name in (
         *("count", "sum", "product", "avg", "geometric_mean", "stddev", "stddev_pop", "variance", "var_pop"),
         *("min", "max", "range_", "max_count", "min_count", "first", "last"),
+        *("median", "mode", "count_distinct", "sum_distinct"),
     )
 }
 
@@ -65,6 +69,35 @@ def test_floats_up_to_rounding_and_extremes_exactly(name):
         for got, want in zip(as_list(result), one_by_one(values.tolist(), k, aggregate), strict=True):
             scale = 0 if exact else max(abs(want), 100.0) if want is not None and want == want else None
             assert is_same(got, want, scale), (k, got, want)
+
+
+@given(st.lists(st.integers(-9, 9) | st.none(), min_size=1, max_size=90), st.integers(1, 80), st.booleans())
+def test_percentiles_of_every_range_by_sorting_and_by_ranks(values, k, with_nulls):
+    """Short windows of numbers are sorted by a network, others read off ranks."""
+    values = values if with_nulls else [v or 0 for v in values]
+    aggregate = sw.percentile(q=[0.0, 0.3, 0.5, 1.0])
+    window, want = TwoStacks(aggregate), []
+    for value in values:
+        if len(window) == k:
+            window.evict()
+        window.insert(value)
+        want.append(window.query())
+    assert is_same(roll(pa.array(values, pa.int64()), k, aggregate).tolist(), want)
+    floats = np.array([np.nan if v is None else v / 2 for v in values])
+    middle = np.array([_middle(floats[max(i - k + 1, 0) : i + 1]) for i in range(len(floats))])
+    np.testing.assert_array_equal(roll(floats, k, sw.median()), middle)
+
+
+def _middle(window):
+    ordered, n = np.sort(window), len(window)  # NumPy sorts NaN last, as Spark does
+    return ordered[n // 2] if n % 2 else ordered[n // 2 - 1] + 0.5 * (ordered[n // 2] - ordered[n // 2 - 1])
+
+
+@given(st.integers(1, 40), st.data())
+def test_a_network_sorts_windows_of_every_length(k, data):
+    values = data.draw(st.lists(st.integers(0, 5), min_size=k, max_size=k + 8))
+    windows = np.stack(sorted_windows(np.array(values), k)).T
+    assert windows.tolist() == [sorted(values[i : i + k]) for i in range(len(values) - k + 1)]
 
 
 @pytest.mark.parametrize("cls", [TwoStacks, FlatFIT, SlickDeque])

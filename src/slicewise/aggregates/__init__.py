@@ -12,15 +12,19 @@ from slicewise.aggregates.base import BUILT_IN, Aggregate, Monoid
 from slicewise.aggregates.bests import FirstK, Largest, LastK, Smallest
 from slicewise.aggregates.bits import BitAnd, BitOr, BitXor, BoolAnd, BoolOr, CountIf
 from slicewise.aggregates.comoments import Corr, CovarPop, CovarSamp
+from slicewise.aggregates.distinct import CountDistinct, SumDistinct
+from slicewise.aggregates.distinct_sketches import ApproxCountDistinct, HllSketchAgg, ThetaSketchAgg
 from slicewise.aggregates.fading import Ewma
+from slicewise.aggregates.frequencies import Histogram, Mode, MostFrequent
+from slicewise.aggregates.frequent_items import ApproxMostFrequent
 from slicewise.aggregates.higher_moments import Kurtosis, Skewness
-from slicewise.aggregates.histograms import CountDistinct, Histogram, Mode, MostFrequent, SumDistinct
 from slicewise.aggregates.holistic import CollectList, CollectSet, Concat, listagg
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.multi import multi
 from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
 from slicewise.aggregates.percentiles import Median, Percentile
 from slicewise.aggregates.picks import AnyValue, First, Last, MaxBy, MinBy
+from slicewise.aggregates.quantile_sketches import ApproxPercentile, KllSketchAggDouble
 from slicewise.aggregates.regression import (
     RegrAvgX,
     RegrAvgY,
@@ -45,6 +49,9 @@ __all__ = [
     "Monoid",
     "aggregate",
     "any_value",
+    "approx_count_distinct",
+    "approx_most_frequent",
+    "approx_percentile",
     "array_agg",
     "avg",
     "bit_and",
@@ -68,7 +75,9 @@ __all__ = [
     "first_value",
     "geometric_mean",
     "histogram",
+    "hll_sketch_agg",
     "increase",
+    "kll_sketch_agg_double",
     "kurtosis",
     "largest",
     "last",
@@ -90,6 +99,7 @@ __all__ = [
     "multi",
     "ohlc",
     "percentile",
+    "percentile_approx",
     "product",
     "range_",
     "rate",
@@ -112,6 +122,7 @@ __all__ = [
     "string_agg",
     "sum",
     "sum_distinct",
+    "theta_sketch_agg",
     "time_weighted_avg",
     "try_avg",
     "try_sum",
@@ -153,6 +164,12 @@ largest = Largest
 smallest = Smallest
 first_k = FirstK
 last_k = LastK
+approx_count_distinct = ApproxCountDistinct
+approx_percentile = ApproxPercentile
+approx_most_frequent = ApproxMostFrequent
+hll_sketch_agg = HllSketchAgg
+kll_sketch_agg_double = KllSketchAggDouble
+theta_sketch_agg = ThetaSketchAgg
 m4 = M4
 count_if = CountIf
 bool_and = BoolAnd
@@ -197,6 +214,8 @@ BUILT_IN.update(
             *(CollectList, CollectSet, Concat, Median, Percentile),
             *(M4, Ohlc, TimeWeightedAvg, Increase, Rate, Ewma, LongestRise),
             *(CountDistinct, SumDistinct, Histogram, Mode, MostFrequent, Largest, Smallest, FirstK, LastK),
+            *(ApproxCountDistinct, ApproxPercentile, ApproxMostFrequent),
+            *(HllSketchAgg, KllSketchAggDouble, ThetaSketchAgg),
         )
     }
 )
@@ -211,6 +230,7 @@ array_agg = CollectList
 first_value = First
 last_value = Last
 every = BoolAnd
+percentile_approx = ApproxPercentile
 some = BoolOr
 string_agg = listagg
 
@@ -226,5 +246,6 @@ ALIASES: dict[str, str] = {
     "some": "bool_or",
     "listagg": "concat",
     "string_agg": "concat",
+    "percentile_approx": "approx_percentile",
 }
 """Other names of built-in aggregates, which Spark has too."""

@@ -38,6 +38,7 @@ from slicewise.aggregates.parts import (
 from slicewise.amounts import Amount
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
+from slicewise.kernels import expand_ranges
 
 __all__ = [
     "BUILT_IN",
@@ -93,7 +94,8 @@ class Aggregate:
     shows_time : bool
         Results hold event times.
     kind : str
-        ``distributive``, ``algebraic`` (partials of a fixed size) or ``holistic`` (partials that grow).
+        ``distributive``, ``algebraic`` (partials of a fixed size) or ``holistic`` (partials that grow);
+        ``sketch`` for partials of bounded size whose answers are estimates.
     skips_nulls : bool
         A row with a null in any of the columns does not change the aggregate.
 
@@ -361,6 +363,11 @@ class Monoid(ABC):
     def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
         """One partial per segment ``parts[starts[i]:starts[i + 1]]``; no segment is empty."""
         return fold_pairwise(self.combine, parts, starts)
+
+    def over_ranges(self, parts: Parts, low: np.ndarray, high: np.ndarray) -> Parts:
+        """The combination of the partials in each range ``[low, high)``, or what stands for it until it is lowered."""
+        index, starts = expand_ranges(low, high)
+        return self.fold(take_parts(parts, index), starts)
 
     def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
         """``fold(lift(...))``: one partial per segment of rows. Override where lifting row by row is a waste."""

@@ -20,7 +20,7 @@ from slicewise.aggregates.ordering import order_key, order_keys
 from slicewise.columns import Column, physical_dtype
 from slicewise.ragged import Ragged
 
-__all__ = ["BestMonoid", "FirstK", "Largest", "LastK", "PeaksMonoid", "Smallest"]
+__all__ = ["BestMonoid", "FirstK", "Largest", "LastK", "PeaksMonoid", "Smallest", "ValuesMonoid"]
 
 _REQUIRED: Any = object()
 _BOOL, _INT64 = np.dtype(bool), np.dtype(np.int64)
@@ -264,6 +264,10 @@ class ValuesMonoid(BestMonoid):
     def lift(self, columns: Sequence[Column], times: np.ndarray) -> Parts:
         some = columns[0].mask
         return (Ragged(some.astype(np.int64), columns[0].values[some]),)
+
+    def of_lists(self, lengths: np.ndarray, columns: Sequence[Column]) -> Parts:
+        """A partial for each list of values, which is in order already; the lists stand end to end."""
+        return (Ragged(lengths, columns[0].values),)
 
     def order(self, columns: Sequence[np.ndarray]) -> list[np.ndarray]:
         keys = order_keys(columns[0], np.ones(len(columns[0]), bool))

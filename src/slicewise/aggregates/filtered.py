@@ -127,6 +127,9 @@ class WrappedMonoid(Monoid):
     def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
         return self.inner.fold(parts, starts)
 
+    def over_ranges(self, parts: Parts, low: np.ndarray, high: np.ndarray) -> Parts:
+        return self.inner.over_ranges(parts, low, high)
+
     def scan(self, parts: Parts) -> Parts:
         return self.inner.scan(parts)
 

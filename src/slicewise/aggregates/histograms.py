@@ -10,33 +10,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.arithmetic import Sum
-from slicewise.aggregates.base import Aggregate, Monoid, Parts, column_of_objects, put_parts, rescaled
-from slicewise.aggregates.checks import (
-    OneColumn,
-    check_column,
-    check_k,
-    from_first,
-    need_numbers,
-    need_orderable,
-    need_types,
-    present,
-)
+from slicewise.aggregates.base import Aggregate, Monoid, Parts, rescaled
+from slicewise.aggregates.checks import from_first
+from slicewise.aggregates.histogram_ranges import HistogramRanges
 from slicewise.aggregates.ordering import order_key, order_keys
 from slicewise.columns import Column, physical_dtype
-from slicewise.errors import AggregateError
 from slicewise.kernels import order_within, segment_lengths, segment_starts
 from slicewise.ragged import Ragged
 
-__all__ = ["CountDistinct", "Histogram", "HistogramMonoid", "Mode", "MostFrequent", "OfHistogram", "Run", "SumDistinct"]
+__all__ = ["HistogramMonoid", "OfHistogram", "Run"]
 
 _INT64 = np.dtype(np.int64)
-_REQUIRED: Any = object()
 #: Decimals of so many digits are held as integers of 64 bits.
 _LONG_DIGITS = 18
 
@@ -50,6 +39,8 @@ class OfHistogram(Aggregate):
     commutative = True
     invertible = True
     kind = "holistic"
+    #: Ranges of histograms are read off the ranks of their values, without merging any.
+    ranked: ClassVar[bool] = False
     identity: Run = ()
 
     def lift(self, *values: Any) -> Run:
@@ -73,6 +64,11 @@ class OfHistogram(Aggregate):
     def read(self, monoid: HistogramMonoid, runs: Ragged) -> Column:
         """The results of histograms."""
         raise NotImplementedError
+
+    def read_ranges(self, monoid: HistogramMonoid, ranges: HistogramRanges) -> Column:
+        """The results of ranges of histograms; where there is a better way than merging them, a subclass has it."""
+        merged = [self.read(monoid, *monoid.fold((runs,), starts)) for runs, starts in ranges.to_merge()]
+        return Column.concat(merged) if merged else self.read(monoid, *monoid.identities(0))
 
 
 def _plain_zero(value: Any) -> Any:
@@ -114,6 +110,10 @@ class HistogramMonoid(Monoid):
             lengths = kept[starts + lengths] - kept[starts]
             held = [values[valid] for values in held]
         return (self._grouped(Ragged(lengths, *held)),)
+
+    def of_lists(self, lengths: np.ndarray, columns: Sequence[Column]) -> Parts:
+        """A partial for each list of rows without nulls; the lists are so long, and stand end to end."""
+        return (self._grouped(Ragged(lengths, *map(_held, columns))),)
 
     def combine(self, a: Parts, b: Parts) -> Parts:
         n = len(a[0])
@@ -169,8 +169,13 @@ class HistogramMonoid(Monoid):
             joined = left * (int(right.max(initial=0)) + 1) + right
         return joined
 
+    def over_ranges(self, parts: Parts, low: np.ndarray, high: np.ndarray) -> Parts:
+        ranges = HistogramRanges(parts[0], low, high)
+        return (ranges,) if ranges.are_large else super().over_ranges(parts, low, high)
+
     def lower(self, parts: Parts) -> Column:
-        return self.aggregate.read(self, parts[0])
+        held = parts[0]
+        return (self.aggregate.read_ranges if isinstance(held, HistogramRanges) else self.aggregate.read)(self, held)
 
     def column(self, values: np.ndarray, place: int = 0) -> Column:
         """Values of a histogram as a column of the type that they have to the user."""
@@ -222,260 +227,3 @@ def _all_valid(columns: Sequence[Column], n: int) -> np.ndarray:
         if column.valid is not None:
             valid &= column.valid
     return valid
-
-
-class Histogram(OneColumn, OfHistogram):
-    """How often each value occurs: a map from value to count, by ascending value; an empty one when there are none.
-
-    Nulls are left out. NaN is one key and the largest, -0.0 is 0.0.
-
-    Parameters
-    ----------
-    column : str, optional
-        A column of numbers, text, bytes, dates, times or booleans. Without one, the aggregate runs over single values
-        (:mod:`slicewise.swag`).
-
-    Notes
-    -----
-    Partials grow with the number of distinct values d in a slice; ``count_distinct``, ``mode``, ``median`` and their
-    like are read off the same ones. Runtime complexity: O(d log d) to make one or to merge two.
-
-    Examples
-    --------
-    >>> letters = Histogram()
-    >>> letters.lower(letters.combine(letters.lift("b"), letters.combine(letters.lift("a"), letters.lift("b"))))
-    {'a': 1, 'b': 2}
-    """
-
-    name = "histogram"
-
-    def lower(self, partial: Run) -> dict[Any, int]:
-        return dict(partial)
-
-    def read(self, monoid: HistogramMonoid, runs: Ragged) -> Column:
-        values, counts = monoid.column(runs.columns[0]).to_pylist(), runs.columns[1].tolist()
-        pairs = list(zip(values, counts, strict=True))
-        ends = np.cumsum(runs.lengths)
-        bounds = zip((ends - runs.lengths).tolist(), ends.tolist(), strict=True)
-        return column_of_objects([dict(pairs[start:end]) for start, end in bounds], monoid.result)
-
-    def result_type(self, *types: pa.DataType) -> pa.DataType:
-        return pa.map_(types[0], pa.int64())
-
-    def bind(self, *types: pa.DataType) -> Monoid:
-        need_types(self, types, 1)
-        need_orderable(self, types[0])
-        return HistogramMonoid(self, types)
-
-
-class CountDistinct(OfHistogram):
-    """How many different values there are, or different rows of several columns. Rows with a null do not count.
-
-    NaN equals NaN, and -0.0 equals 0.0.
-
-    Parameters
-    ----------
-    *columns : str
-        One column or more, of any type. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
-
-    Notes
-    -----
-    Exact. Partials hold the distinct values of a slice with their counts. Runtime complexity: O(d log d) for d of them
-    to make one or to merge two; many windows at once are counted without merging (:mod:`slicewise.wavelet`).
-
-    Examples
-    --------
-    >>> users = CountDistinct("user")
-    >>> users.lower(users.combine(users.lift("ann"), users.combine(users.lift("bob"), users.lift("ann"))))
-    2
-    """
-
-    name = "count_distinct"
-
-    def __init__(self, *columns: str) -> None:
-        super().__init__(*(name for column in columns for name in check_column(self.name, "columns", column)))
-
-    def lower(self, partial: Run) -> int:
-        return len(partial)
-
-    def read(self, monoid: HistogramMonoid, runs: Ragged) -> Column:
-        return Column(runs.lengths, monoid.result)
-
-    def result_type(self, *types: pa.DataType) -> pa.DataType:
-        return pa.int64()
-
-    def bind(self, *types: pa.DataType) -> Monoid:
-        need_types(self, types, max(len(self.columns), 1))
-        return HistogramMonoid(self, types)
-
-
-class SumDistinct(OneColumn, OfHistogram):
-    """The sum of the different values, of the type that ``sum`` has; null when there are none.
-
-    Parameters
-    ----------
-    column : str, optional
-        A numeric column. Without one, the aggregate runs over single values (:mod:`slicewise.swag`).
-
-    Notes
-    -----
-    Exact for integers and decimals. Partials hold the distinct values of a slice with their counts. Runtime complexity:
-    O(d log d) for d of them to make one or to merge two.
-
-    Examples
-    --------
-    >>> total = SumDistinct()
-    >>> total.lower(total.combine(total.lift(7), total.combine(total.lift(2), total.lift(7))))
-    9
-    """
-
-    name = "sum_distinct"
-
-    def lower(self, partial: Run) -> Any:
-        total, values = Sum(), [Sum().lift(value) for value, _ in partial]
-        partial_sum: Any = total.identity
-        for value in values:
-            partial_sum = total.combine(partial_sum, value)
-        return total.lower(partial_sum)
-
-    def read(self, monoid: HistogramMonoid, runs: Ragged) -> Column:
-        total = _NamedSum(self).bind(*monoid.types)
-        some = np.flatnonzero(runs.lengths)
-        values = monoid.column(runs.columns[0])
-        sums = total.lift_fold([values], np.zeros(len(values), np.int64), runs.starts[some])
-        return total.lower(put_parts(total.identities(len(runs)), some, sums))
-
-    def result_type(self, *types: pa.DataType) -> pa.DataType:
-        return Sum().result_type(*types)
-
-    def bind(self, *types: pa.DataType) -> Monoid:
-        need_types(self, types, 1)
-        need_numbers(self, types[0])
-        return HistogramMonoid(self, types)
-
-
-class _NamedSum(Sum):
-    """A sum under the name of another aggregate, which its messages have."""
-
-    def __init__(self, of: Aggregate) -> None:
-        super().__init__(*of.columns)
-        self.name = of.name
-
-
-class Mode(OneColumn, OfHistogram):
-    """The most frequent value, the least of several; null when there are none.
-
-    Parameters
-    ----------
-    column : str, optional
-        A column of numbers, text, bytes, dates, times or booleans. Without one, the aggregate runs over single values
-        (:mod:`slicewise.swag`).
-    deterministic : bool
-        As Spark's: True asks for the least of the most frequent values, False takes any of them. Here the answer is the
-        least one either way.
-
-    Notes
-    -----
-    Partials hold the distinct values of a slice with their counts. Runtime complexity: O(d log d) for d of them to make
-    one or to merge two.
-
-    Examples
-    --------
-    >>> mode = Mode()
-    >>> mode.lower(mode.combine(mode.lift(7), mode.combine(mode.lift(2), mode.lift(7))))
-    7
-    """
-
-    name = "mode"
-
-    def __init__(self, column: str | None = None, deterministic: bool = False) -> None:
-        super().__init__(column)
-        if not isinstance(deterministic, bool):
-            raise AggregateError(f"`deterministic` of `mode` must be True or False; got {deterministic!r}")
-
-    def lower(self, partial: Run) -> Any:
-        most = max((count for _, count in partial), default=0)
-        return next((value for value, count in partial if count == most), None)
-
-    def read(self, monoid: HistogramMonoid, runs: Ragged) -> Column:
-        place = most_frequent_first(runs, 1)
-        out = np.zeros(len(runs), runs.columns[0].dtype)
-        out[np.flatnonzero(runs.lengths)] = runs.columns[0][place.columns[0]]
-        column = monoid.column(out)
-        return Column(column.values, column.type, present(runs.lengths))
-
-    def result_type(self, *types: pa.DataType) -> pa.DataType:
-        return types[0]
-
-    def bind(self, *types: pa.DataType) -> Monoid:
-        need_types(self, types, 1)
-        need_orderable(self, types[0])
-        return HistogramMonoid(self, types)
-
-
-class MostFrequent(OneColumn, OfHistogram):
-    """The ``k`` most frequent values with their counts, most frequent first, then by ascending value.
-
-    An array of structs of ``value`` and ``count``, empty when there are no values; nulls are left out.
-
-    Parameters
-    ----------
-    column : str, optional
-        A column of numbers, text, bytes, dates, times or booleans. Without one, the aggregate runs over single values
-        (:mod:`slicewise.swag`).
-    k : int
-        How many values are wanted.
-
-    Notes
-    -----
-    Partials hold the distinct values of a slice with their counts. Runtime complexity: O(d log d) for d of them to make
-    one or to merge two.
-
-    Examples
-    --------
-    >>> top = MostFrequent(k=1)
-    >>> top.lower(top.combine(top.lift("b"), top.combine(top.lift("a"), top.lift("b"))))
-    [{'value': 'b', 'count': 2}]
-    """
-
-    name = "most_frequent"
-
-    def __init__(self, column: str | None = None, k: int = _REQUIRED) -> None:
-        super().__init__(column)
-        self.k = check_k(self.name, k, missing=k is _REQUIRED)
-
-    def parameters(self) -> tuple[Any, ...]:
-        return (self.k,)
-
-    def lower(self, partial: Run) -> list[dict[str, Any]]:
-        best = sorted(partial, key=lambda run: -run[1])[: self.k]
-        return [{"value": value, "count": count} for value, count in best]
-
-    def read(self, monoid: HistogramMonoid, runs: Ragged) -> Column:
-        place = most_frequent_first(runs, self.k)
-        at = place.columns[0]
-        values, counts = monoid.column(runs.columns[0][at]).to_pylist(), runs.columns[1][at].tolist()
-        best = [{"value": value, "count": count} for value, count in zip(values, counts, strict=True)]
-        ends = np.cumsum(place.lengths)
-        bounds = zip((ends - place.lengths).tolist(), ends.tolist(), strict=True)
-        return column_of_objects([best[start:end] for start, end in bounds], monoid.result)
-
-    def result_type(self, *types: pa.DataType) -> pa.DataType:
-        return pa.list_(pa.struct([("value", types[0]), ("count", pa.int64())]))
-
-    def bind(self, *types: pa.DataType) -> Monoid:
-        need_types(self, types, 1)
-        need_orderable(self, types[0])
-        return HistogramMonoid(self, types)
-
-
-def most_frequent_first(runs: Ragged, k: int) -> Ragged:
-    """Where the ``k`` most frequent values of each histogram stand in it, the smaller value first of equal ones.
-
-    >>> most_frequent_first(Ragged(np.array([3, 1]), np.array([5, 7, 8, 1]), np.array([1, 4, 4, 2])), 2).tolist()
-    [[1, 2], [3]]
-    """
-    entry = np.repeat(np.arange(len(runs)), runs.lengths)
-    order = np.lexsort((-runs.columns[-1], entry))
-    nth = np.arange(len(order)) - runs.starts[entry]
-    return Ragged(np.minimum(runs.lengths, k), order[nth < k])

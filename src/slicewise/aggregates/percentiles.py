@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid, column_of_objects
 from slicewise.aggregates.checks import OneColumn, as_float64, need_numbers, need_types
+from slicewise.aggregates.histogram_ranges import SPAN, HistogramRanges, Piece
 from slicewise.aggregates.histograms import HistogramMonoid, OfHistogram, Run
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
 from slicewise.ragged import Ragged
+from slicewise.wavelet import WaveletMatrix, dense_ranks
 
 __all__ = ["Median", "Percentile"]
 
@@ -53,6 +55,7 @@ class Percentile(OneColumn, OfHistogram):
     """
 
     name = "percentile"
+    ranked = True
 
     def __init__(self, column: str | None = None, q: float | Sequence[float] = _REQUIRED, frequency: int = 1) -> None:
         super().__init__(column)
@@ -107,6 +110,25 @@ class Percentile(OneColumn, OfHistogram):
             return picked
 
         return self.read_ranks(monoid, total, nth)
+
+    def read_ranges(self, monoid: HistogramMonoid, ranges: HistogramRanges) -> Column:
+        values = len(ranges.runs.columns[0])
+        if not ranges.pays(min(values, SPAN).bit_length(), 2 * len(self.q)):
+            return super().read_ranges(monoid, ranges)
+        results = [(piece.index, self._read_piece(monoid, piece)) for piece in ranges.pieces()]
+        index = np.concatenate([at for at, _ in results])
+        return Column.concat([column for _, column in results]).take(np.argsort(index))
+
+    def _read_piece(self, monoid: HistogramMonoid, piece: Piece) -> Column:
+        values, counts = piece.rows
+        ranks, place = dense_ranks(monoid.value_keys([values]))
+        matrix = WaveletMatrix(ranks, None if (counts == 1).all() else counts)
+
+        def nth(window: np.ndarray, at: np.ndarray) -> np.ndarray:
+            picked: np.ndarray = values[place[matrix.kth(piece.low[window], piece.high[window], at)]]
+            return picked
+
+        return self.read_ranks(monoid, matrix.total(piece.low, piece.high), nth)
 
     def read_ranks(
         self, monoid: HistogramMonoid, total: np.ndarray, nth: Callable[[np.ndarray, np.ndarray], np.ndarray]

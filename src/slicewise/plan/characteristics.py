@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.aggregates.filtered import unfiltered
+from slicewise.aggregates.histograms import OfHistogram
 from slicewise.aggregates.order import MaxCount, MinCount, Range
 from slicewise.windows import Context
 from slicewise.workload import Workload
@@ -22,7 +23,7 @@ class AggregateTraits:
     """What the decisions need to know of an aggregate.
 
     ``extreme`` means that it is made of extremes and takes rows in any order: rows that do not hold the extreme may
-    leave without a trace.
+    leave without a trace. ``ranked`` means that ranges of its partials are read off the ranks of values.
     """
 
     name: str
@@ -31,6 +32,7 @@ class AggregateTraits:
     timed: bool = False
     kind: str = "distributive"
     extreme: bool = False
+    ranked: bool = False
 
     @classmethod
     def of(cls, aggregate: Aggregate) -> AggregateTraits:
@@ -40,7 +42,9 @@ class AggregateTraits:
         # By the function and not by the class: a subclass may have replaced it.
         of_extremes = type(inner).combine in {cls.combine for cls in (Range, MaxCount, MinCount)}
         extreme = a.commutative and (a.selective or of_extremes)
-        return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind, extreme)
+        # A subclass with functions of its own has no histograms on arrays.
+        ranked = isinstance(inner, OfHistogram) and inner.ranked and type(inner).bind is not Aggregate.bind
+        return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind, extreme, ranked)
 
 
 @dataclass(frozen=True)

@@ -129,12 +129,18 @@ def how_rows_leave(aggregate: AggregateTraits, *, exact: bool) -> Decision:
 
 
 def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool) -> Decision:
-    """Which store answers the windows over this aggregate?  ``"lazy"``, ``"eager"`` or ``"prefix"``."""
+    """Which store answers the windows over this aggregate?  ``"lazy"``, ``"eager"``, ``"prefix"``, ``"wavelet"``."""
     overlaps = [q.overlap for q in c.queries if aggregate in q.aggregates and q.context is not Context.SESSION]
     # Every window of every query may add its own edges, so that slices per window grow with the number of queries.
     slices = max(overlaps, default=1) * (2 if len(overlaps) > 1 else 1) + len(overlaps)
     if slices < LONG_WINDOW:
         return Decision("lazy", f"folding {_count_of(slices, 'slice')} per window is as fast as any look-up")
+    if aggregate.ranked:
+        return Decision(
+            "wavelet",
+            f"about {slices} slices per window: values are ranked once, and all windows read off one wavelet matrix; "
+            "where a step has few windows, their slices are merged",
+        )
     if aggregate.kind == "holistic":
         return Decision(
             "lazy", "holistic partials grow with the rows they hold: a tree of them would hold every row again"

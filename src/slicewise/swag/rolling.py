@@ -1,7 +1,7 @@
 """Batches: windows over whole arrays of numbers, in NumPy. :func:`roll` computes in a few passes what the structures
 compute value by value, and :func:`batch_of` hands arrays over to ``insert_many``.
 
-Beside the algorithms: it imports the aggregates only.
+Beside the algorithms: it imports the aggregates, and :mod:`slicewise.swag.rolling_ranks` for medians and their like.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ from slicewise.aggregates.base import (
     scan_pairwise,
     take_parts,
 )
+from slicewise.aggregates.bests import BestMonoid
+from slicewise.aggregates.histograms import HistogramMonoid
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.order import ExtremeMonoid, Max, Min, Range
+from slicewise.aggregates.sketches import SketchMonoid
 from slicewise.columns import Column
 from slicewise.errors import AggregateError, DataError, QueryError
+from slicewise.swag.rolling_ranks import roll_ranks
 
 __all__ = ["Batch", "batch_of", "roll"]
 
@@ -71,6 +75,8 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     * Sums of floats, minima and maxima of short ranges: by doubling. Windows of 2 are neighbours combined, windows of 4
       are those of 2, and so on; a range of 13 is 8 and 4 and 1, for extremes 8 and 8, which may overlap. Sums are thus
       pairwise, and their error grows with log k only.
+    * Medians and percentiles: windows of up to 64 values are sorted, all at once; longer ones are read off a wavelet
+      matrix of ranks, in O(log n) passes whatever their length. Distinct values are counted in one pass.
     * Everything else as two stacks would, all windows at once. The values are cut in blocks of ``k``; within each,
       running combinations from the left (the back stack) and from the right (the front stack, after a flip). A window
       is the end of one block and the beginning of the next::
@@ -101,7 +107,10 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     # count() without a column counts values, null or not.
     read = [] if isinstance(aggregate, Count) and not aggregate.columns else [column]
     monoid = aggregate.bind(*(c.type for c in read))
-    if isinstance(monoid, ObjectMonoid):
+    if isinstance(monoid, HistogramMonoid) and len(monoid.types) == 1:
+        results = [_as_array(roll_ranks(monoid, column, k)) for k in wanted]
+        return results[0] if alone else results
+    if isinstance(monoid, (ObjectMonoid, BestMonoid, SketchMonoid)):
         raise AggregateError(
             f"`roll` needs an aggregate that works on arrays of numbers; got `{aggregate.name}` of {column.type}: "
             "slide a window such as TwoStacks over the values instead"

@@ -323,6 +323,39 @@ def _best(aggregate: Any, columns: list[Values], *, largest: bool) -> Values:
     return sorted(_present(columns[0]), key=order_of, reverse=largest)[: aggregate.parameters()[0]]
 
 
+def _approx_percentile(aggregate: Any, columns: list[Values], _times: list[int]) -> Any:
+    """The least value that is not less than a share of the values; NaN is left out."""
+    wanted = aggregate.parameters()[0]
+    ranked = sorted(v for v in _present(columns[0]) if v == v)
+    shares = wanted if isinstance(wanted, list) else [wanted]
+    answers = [ranked[max(math.ceil(share * len(ranked)) - 1, 0)] for share in shares] if ranked else None
+    return answers if answers is None or isinstance(wanted, list) else answers[0]
+
+
+def _sketch(make: Callable[[Any], Any], write: Callable[[Any], bytes]) -> Callable[[Any, list[Values], list[int]], Any]:
+    """A sketch of the values, as bytes."""
+
+    def define(aggregate: Any, columns: list[Values], _times: list[int]) -> bytes:
+        sketch = make(aggregate)
+        for value in _present(columns[0]):
+            sketch.update(float(value) if isinstance(value, decimal.Decimal) else value)
+        return write(sketch)
+
+    return define
+
+
+def _sketches() -> Any:
+    import datasketches
+
+    return datasketches
+
+
+def _theta_bytes(sketch: Any) -> bytes:
+    sketch.trim()
+    data: bytes = sketch.compact().serialize()
+    return data
+
+
 def _m4(_aggregate: Any, columns: list[Values], times: list[int]) -> dict[str, Any] | None:
     """First, last, smallest and largest value with their times; the earliest of equally small or large ones."""
     rows = [(v, t) for v, t in zip(columns[0], times, strict=True) if v is not None]
@@ -418,6 +451,14 @@ DEFINITIONS: dict[str, Callable[[Any, list[Values], list[int]], Any]] = {
     "most_frequent": _most_frequent,
     "largest": lambda aggregate, columns, _times: _best(aggregate, columns, largest=True),
     "smallest": lambda aggregate, columns, _times: _best(aggregate, columns, largest=False),
+    "approx_count_distinct": _count_distinct,
+    "approx_percentile": _approx_percentile,
+    "approx_most_frequent": _most_frequent,
+    "hll_sketch_agg": _sketch(
+        lambda a: _sketches().hll_sketch(a.lg_k, _sketches().HLL_8), lambda sketch: sketch.serialize_updatable()
+    ),
+    "kll_sketch_agg_double": _sketch(lambda a: _sketches().kll_doubles_sketch(a.k), lambda sketch: sketch.serialize()),
+    "theta_sketch_agg": _sketch(lambda a: _sketches().update_theta_sketch(a.lg_k), _theta_bytes),
     "first_k": lambda aggregate, columns, _times: columns[0][: aggregate.parameters()[0]],
     "last_k": lambda aggregate, columns, _times: columns[0][-aggregate.parameters()[0] :],
 }

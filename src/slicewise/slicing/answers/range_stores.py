@@ -1,15 +1,16 @@
 """Range stores: answer many ranges of slices at once. Fed with the partials of slices and cuts, read by the answers.
 
-Three ways behind one interface, ``query(low, high)`` for arrays of ranges ``[low, high)``, none empty. Which one is
+Four ways behind one interface, ``query(low, high)`` for arrays of ranges ``[low, high)``, none empty. Which one is
 taken is decided in :mod:`slicewise.plan.decisions`.
 
-======  ======================  ======================  =============================================
-store   to build                per range of r slices   needs
-======  ======================  ======================  =============================================
-lazy    nothing                 r - 1 combines          an associative combine
-eager   n combines              2 log2(r) combines      an associative combine
-prefix  n combines              1 invert                commutative, invertible, exact on these types
-======  ======================  ======================  =============================================
+=======  ======================  ======================  =============================================
+store    to build                per range of r slices   needs
+=======  ======================  ======================  =============================================
+lazy     nothing                 r - 1 combines          an associative combine
+eager    n combines              2 log2(r) combines      an associative combine
+prefix   n combines              1 invert                commutative, invertible, exact on these types
+wavelet  log2(d) array steps     log2(d) look-ups        a histogram of d distinct values that is ranked
+=======  ======================  ======================  =============================================
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, concat_parts, put_parts, take_parts
-from slicewise.kernels import expand_ranges
+from slicewise.aggregates.histogram_ranges import HistogramRanges
 
-__all__ = ["STORES", "EagerStore", "LazyStore", "PrefixStore", "Store"]
+__all__ = ["STORES", "EagerStore", "LazyStore", "PrefixStore", "Store", "WaveletStore"]
 
 
 class Store:
@@ -40,8 +41,14 @@ class LazyStore(Store):
     def query(self, low: np.ndarray, high: np.ndarray) -> Parts:
         if (high - low == 1).all():
             return take_parts(self.parts, low)
-        index, starts = expand_ranges(low, high)
-        return self.monoid.fold(take_parts(self.parts, index), starts)
+        return self.monoid.over_ranges(self.parts, low, high)
+
+
+class WaveletStore(Store):
+    """Leaves histograms of slices as they are: aggregates read ranges off the ranks of all values at once."""
+
+    def query(self, low: np.ndarray, high: np.ndarray) -> Parts:
+        return (HistogramRanges(self.parts[0], low, high),)
 
 
 class EagerStore(Store):
@@ -104,4 +111,9 @@ class PrefixStore(Store):
         return put_parts(answers, failed, LazyStore(self.monoid, self.parts).query(low[failed], high[failed]))
 
 
-STORES: dict[str, type[Store]] = {"lazy": LazyStore, "eager": EagerStore, "prefix": PrefixStore}
+STORES: dict[str, type[Store]] = {
+    "lazy": LazyStore,
+    "eager": EagerStore,
+    "prefix": PrefixStore,
+    "wavelet": WaveletStore,
+}
