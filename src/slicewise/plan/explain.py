@@ -78,7 +78,8 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
     for question, decision in decisions:
         lines += _row(question, decision, label, choice)
     lines += ["", "kept per slice", "  first and last event time, rows"]
-    lines += [f"  {a!r:<{label}}  {_traits(a)}" for a in aggregates]
+    for aggregate in aggregates:
+        lines += _row(repr(aggregate), Decision(_traits(aggregate), ""), label, 0)
     if keep_tuples(c):
         stored = ", ".join(map(str, dict.fromkeys([workload.time, *workload.columns])))
         lines.append(f"  and each row: {stored}")
@@ -115,7 +116,9 @@ def _queries(workload: Workload) -> Iterator[str]:
         measures = " and ".join(str(m) for m in query.window.measures)
         yield f"  {query.name:<{width}}  {query.window!r}"
         for name, aggregate in query.aggregates.items():
-            yield f"  {'':<{width}}  {name} = {aggregate!r}"
+            indent = " " * (width + 4)
+            lines = textwrap.wrap(f"{name} = {aggregate!r}", WIDTH - width - 4, subsequent_indent="    ")
+            yield from (indent + line for line in lines)
         yield f"  {'':<{width}}  {query.window.context.value}, on {measures}"
     if len(workload.queries) > LISTED:
         yield f"  and {len(workload.queries) - LISTED} more"
@@ -220,6 +223,10 @@ def _traits(aggregate: Aggregate) -> str:
 
 def _row(label: str, decision: Decision, label_width: int, choice_width: int) -> list[str]:
     """The choice beside its label, and its reason beside that, in as many lines as it takes."""
+    if len(label) > label_width and len(label) > WIDTH - NARROWEST - choice_width - 6:
+        # A long expression has lines to itself.
+        lines = textwrap.wrap(label, WIDTH - 2)
+        return [*(f"  {line}" for line in lines), *_row("", decision, label_width, choice_width)]
     head = f"  {label:<{label_width}}  {decision.choice:<{choice_width}}  "
     body = textwrap.wrap(decision.reason, max(WIDTH - len(head), NARROWEST)) or [""]
     return [f"{head}{body[0]}".rstrip(), *(f"{'':<{len(head)}}{line}" for line in body[1:])]
