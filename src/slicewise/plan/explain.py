@@ -82,7 +82,7 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
         lines += _row(repr(aggregate), Decision(_traits(aggregate), ""), label, 0)
     if keep_tuples(c):
         stored = ", ".join(map(str, dict.fromkeys([workload.time, *workload.columns])))
-        lines.append(f"  and each row: {stored}")
+        lines += textwrap.wrap(f"and each row: {stored}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     if not ordered:
         lines += ["", "on Spark", *explain_routes(workload)]
     return "\n".join(lines)
