@@ -100,7 +100,7 @@ def _opening(workload: Workload, ordered: bool) -> str:
     else:
         parts.append(f"rows out of order by up to {_duration(workload, workload.watermark)}")
     parts.append(f"corrected for {_duration(workload, workload.lateness)}")
-    return f"workload  {', '.join(parts)}"
+    return "\n".join(textwrap.wrap(f"workload  {', '.join(parts)}", WIDTH, subsequent_indent=" " * 10))
 
 
 def _duration(workload: Workload, size: int) -> str:
