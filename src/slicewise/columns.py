@@ -486,3 +486,14 @@ def types_to_data(types: Mapping[str, pa.DataType]) -> bytes:
 def types_from_data(data: bytes) -> dict[str, pa.DataType]:
     """Types by name from what :func:`types_to_data` gave."""
     return {field.name: field.type for field in pa.ipc.read_schema(pa.py_buffer(data))}
+
+
+def column_of_objects(values: list[Any], type_: pa.DataType) -> Column:
+    """A column of results that are Python values, None where null."""
+    if not pa.types.is_null(type_) and not pa.types.is_nested(type_):
+        return Column.of(values, type_)
+    out = np.empty(len(values), object)
+    for i, value in enumerate(values):  # one by one: NumPy would look into values that are sequences themselves
+        out[i] = value
+    valid = np.array([v is not None for v in values], bool)
+    return Column(out, type_, None if valid.all() else valid)

@@ -36,7 +36,7 @@ from slicewise.aggregates.parts import (
     take_parts,
 )
 from slicewise.amounts import Amount
-from slicewise.columns import Column
+from slicewise.columns import Column, column_of_objects
 from slicewise.errors import AggregateError
 from slicewise.kernels import expand_ranges
 
@@ -472,16 +472,6 @@ class ObjectMonoid(Monoid):
     def lower(self, parts: Parts) -> Column:
         lowered = [self.aggregate.lower(p) for p in parts[0]]
         return column_of_objects(lowered, self.result)
-
-
-def column_of_objects(values: list[Any], type_: pa.DataType) -> Column:
-    """A column of results that are Python values, None where null."""
-    if not pa.types.is_null(type_) and not pa.types.is_nested(type_):
-        return Column.of(values, type_)
-    out = np.empty(len(values), object)
-    _fill(out, values)
-    valid = np.array([v is not None for v in values], bool)
-    return Column(out, type_, None if valid.all() else valid)
 
 
 def _is_built_in(cls: type) -> bool:

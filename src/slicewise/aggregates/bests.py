@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Aggregate, Monoid, Parts, column_of_objects, rescaled
+from slicewise.aggregates.base import Aggregate, Monoid, Parts, rescaled
 from slicewise.aggregates.checks import OneColumn, check_k, need_orderable, need_types
 from slicewise.aggregates.ordering import order_key, order_keys
-from slicewise.columns import Column, physical_dtype
+from slicewise.columns import Column, column_of_objects, physical_dtype
 from slicewise.ragged import Ragged
 
 __all__ = ["BestMonoid", "FirstK", "Largest", "LastK", "PeaksMonoid", "Smallest", "ValuesMonoid"]

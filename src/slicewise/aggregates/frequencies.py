@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Monoid, column_of_objects
+from slicewise.aggregates.base import Monoid
 from slicewise.aggregates.checks import OneColumn, check_k, need_orderable, need_types, present
 from slicewise.aggregates.histograms import HistogramMonoid, OfHistogram, Run
-from slicewise.columns import Column
+from slicewise.columns import Column, column_of_objects
 from slicewise.errors import AggregateError
 from slicewise.ragged import Ragged
 

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates import exact
-from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts, column_of_objects
+from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
 from slicewise.aggregates.checks import OneColumn, from_first, need_orderable, need_types, present
-from slicewise.columns import Column, is_integral, physical_dtype
+from slicewise.columns import Column, column_of_objects, is_integral, physical_dtype
 from slicewise.errors import AggregateError, OverflowInWindowError
 from slicewise.kernels import segment_lengths
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Monoid, column_of_objects
+from slicewise.aggregates.base import Monoid
 from slicewise.aggregates.checks import OneColumn, as_float64, need_numbers, need_types
 from slicewise.aggregates.histogram_ranges import SPAN, HistogramRanges, Piece
 from slicewise.aggregates.histograms import HistogramMonoid, OfHistogram, Run
-from slicewise.columns import Column
+from slicewise.columns import Column, column_of_objects
 from slicewise.errors import AggregateError
 from slicewise.ragged import Ragged
 from slicewise.wavelet import WaveletMatrix, dense_ranks

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from slicewise.aggregates.base import Aggregate, Monoid, Parts, column_of_objects
+from slicewise.aggregates.base import Aggregate, Monoid, Parts
 from slicewise.aggregates.checks import OneColumn, need_types
 from slicewise.aggregates.distinct import CountDistinct
 from slicewise.aggregates.histograms import HistogramMonoid
-from slicewise.columns import Column, is_integral
+from slicewise.columns import Column, column_of_objects, is_integral
 from slicewise.errors import AggregateError, MissingPackageError
 from slicewise.ragged import Ragged
 
