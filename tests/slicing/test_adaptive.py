@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import random
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
+from slicewise import plain
 from slicewise.errors import QueryError
 from slicewise.slicing.rows.adaptive_windows import bucket_bounds
 from slicewise.testing import Oracle
@@ -86,7 +86,8 @@ def test_snapshot_and_restore_at_every_cut(rows, size, lateness):
     workload = sw.Workload("t", keys=["k"], lateness=lateness).query("q", sw.adaptive("v", 0.3), n=sw.count())
 
     def again(op):
-        return workload.operator(types=TYPES).restore(pickle.loads(pickle.dumps(op.snapshot())))
+        trusted = workload.trusted
+        return workload.operator(types=TYPES).restore(plain.load(plain.dump(op.snapshot(), trusted), trusted))
 
     assert shown(run(workload, rows, size, between=again)) == shown(run(workload, rows, size))
 

@@ -89,7 +89,8 @@ def test_answers_are_those_without_a_store_with_a_snapshot_at_every_cut(steps, l
     stored, plainly = workload_on(store, n, lateness, keys), workload_on(None, n, lateness, keys)
 
     def again(op):
-        return stored.operator(types=TYPES).restore(pickle.loads(pickle.dumps(op.snapshot())))
+        trusted = stored.trusted
+        return stored.operator(types=TYPES).restore(plain.load(plain.dump(op.snapshot(), trusted), trusted))
 
     wanted = run_operator(plainly.operator(types=TYPES), steps)
     assert_same(run_operator(stored.operator(types=TYPES), steps), wanted)

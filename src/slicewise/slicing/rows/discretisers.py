@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Monoid
+from slicewise.aggregates.parts import parts_from_data, parts_to_data
 from slicewise.amounts import Amount
 from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges, segment_lengths, segment_starts
@@ -88,14 +89,12 @@ def _has_partials(value: Any) -> bool:
     return isinstance(value, Mapping) and "asked" in value
 
 
-def _widened(
-    asked: Mapping[str, np.ndarray], monoids: Sequence[Monoid], types: Mapping[str, pa.DataType]
-) -> dict[str, np.ndarray]:
+def _widened(asked: Mapping[str, Any], monoids: Sequence[Monoid], types: Mapping[str, pa.DataType]) -> dict[str, Any]:
     out = dict(asked)
     for monoid in monoids:
         if all(label in asked for label in monoid.labels):
-            parts = monoid.widened(tuple(asked[label] for label in monoid.labels), types)
-            out |= zip(monoid.labels, parts, strict=True)
+            parts = monoid.widened(parts_from_data([asked[label] for label in monoid.labels]), types)
+            out |= zip(monoid.labels, parts_to_data(parts), strict=True)
     return out
 
 

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slicewise.aggregates.base import Aggregate, Monoid, Parts, concat_parts, take_parts
+from slicewise.aggregates.base import Aggregate, Monoid
+from slicewise.aggregates.parts import Parts, concat_parts, parts_from_data, parts_to_data, take_parts
 from slicewise.errors import StateError
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.swag.amta import AMTA
@@ -274,10 +275,10 @@ class KeyTrees:
     def to_rows(self) -> dict[str, Any]:
         """The window as of the horizon, as plain data: its rows, of which a tree is grown again."""
         leaves = list(self.settled.tree.partials())
-        asked: dict[str, np.ndarray] = {}
+        asked: dict[str, Any] = {}
         for i, monoid in enumerate(self.dimensions.monoids):
             parts = concat_parts([leaf.asked[i] for leaf in leaves]) if leaves else monoid.identities(0)
-            asked |= zip(monoid.labels, parts, strict=True)
+            asked |= zip(monoid.labels, parts_to_data(parts), strict=True)
         first = [leaf.first for leaf in leaves]
         return {
             "front": self.settled.front,
@@ -289,7 +290,7 @@ class KeyTrees:
     @classmethod
     def from_rows(cls, data: Mapping[str, Any], dimensions: Dimensions, nodes: SharedNodes | None = None) -> KeyTrees:
         """The window from what :meth:`to_rows` gave; only what is asked for still."""
-        asked: list[Parts] = [tuple(data["asked"][label] for label in m.labels) for m in dimensions.monoids]
+        asked = [parts_from_data([data["asked"][label] for label in m.labels]) for m in dimensions.monoids]
         leaves = [
             Leaf(watched, tuple(take_parts(parts, slice(i, i + 1)) for parts in asked), tuple(first), 1)
             for i, (watched, first) in enumerate(zip(data["watched"], data["first"], strict=True))
@@ -305,7 +306,7 @@ def stored_nodes(store: Store, name: str) -> StoredNodes:
 def _packed(value: Any) -> Any:
     """Nodes as plain data, wherever they stand in lists, tuples and dictionaries."""
     if isinstance(value, Leaf):
-        return {"leaf": tuple(value)}
+        return {"leaf": (value.watched, [parts_to_data(parts) for parts in value.asked], value.first, value.rows)}
     if isinstance(value, dict):
         return {key: _packed(item) for key, item in value.items()}
     return type(value)(map(_packed, value)) if isinstance(value, (list, tuple)) else value
@@ -315,7 +316,7 @@ def _unpacked(value: Any) -> Any:
     if isinstance(value, dict):
         if "leaf" in value:
             watched, asked, first, rows = value["leaf"]
-            return Leaf(watched, tuple(map(tuple, asked)), tuple(first), rows)
+            return Leaf(watched, tuple(map(parts_from_data, asked)), tuple(first), rows)
         return {key: _unpacked(item) for key, item in value.items()}
     return type(value)(map(_unpacked, value)) if isinstance(value, (list, tuple)) else value
 
