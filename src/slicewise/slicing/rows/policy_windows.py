@@ -31,6 +31,7 @@ from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.swag.amta import AMTA
 from slicewise.swag.shared_nodes import SharedNodes
 from slicewise.swag.stored_nodes import StoredNodes
+from slicewise.swag.stores.base import Store
 from slicewise.times import INFINITY
 from slicewise.windows import Policy
 
@@ -53,6 +54,7 @@ class PolicyWindows(Discretiser):
     def __init__(self, window: Any) -> None:
         super().__init__([window])
         self.window: Policy = window
+        self.store: Store | None = getattr(window, "store", None)
         self.measures = measures_of(window)
         self.by_position = is_by_position(window.every)
         self.slide = None if window.every.measure == ROWS else window.every
@@ -140,7 +142,7 @@ class PolicyWindows(Discretiser):
 
     def _new_nodes(self, key: int) -> SharedNodes:
         """Where the nodes of a new tree go: a dictionary, or a store under the names of query and key."""
-        if self.window.store is None:
+        if self.store is None:
             return SharedNodes()
         # Another tree for the same key, after a restart or with other queries, must not take the names of this one.
         nodes = self._stored(f"query {self._query!r}, key {self._key_of(key)!r}, tree {uuid.uuid4().hex[:12]}")
@@ -148,9 +150,9 @@ class PolicyWindows(Discretiser):
         return nodes
 
     def _stored(self, name: str) -> StoredNodes:
-        if self.window.store is None:
+        if self.store is None:
             raise StateError(f"the snapshot has left the nodes of {name} in a store; give it: policy(..., store=...)")
-        return stored_nodes(self.window.store, name)
+        return stored_nodes(self.store, name)
 
     def _slid(self, tree: AMTA) -> int:
         """Let the oldest rows leave; how many did."""
