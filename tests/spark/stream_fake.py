@@ -160,7 +160,7 @@ class FakeStream:
         time_type = bounds_type(pa.int64(), workload)
         make_plan = partial(plan_for, workload, self.types, time_type=time_type, ties=VALUES)
         plan = make_plan()
-        source = Source(workload, None, self.types, time_type, frozenset(), {})  # type: ignore[arg-type]
+        source = Source(workload, None, self.types, time_type, frozenset(), {}, {})  # type: ignore[arg-type]
         job = _job(source, plan, RunOptions(bad=bad, **options), shards)
         self.job = replace(job, output=replace(job.output, late=self.row_type)) if late else job
         self.report_type = arrow_type(report_type(self.job.output), "report")

@@ -27,7 +27,7 @@ OF_ONE = {
     **dict.fromkeys(("mean", "std", "stddev_samp", "var_samp"), ("f",)),
 }
 OF_TWO = [name for name in sw.AGGREGATES if name.startswith(("corr", "covar", "regr"))]
-PAIRS = (("i", "f"), ("x", "d"), ("steady", "f"), ("f", "steady"))
+PAIRS = (("x", "d"), ("steady", "f"), ("f", "steady"))
 
 
 def in_order(column: str | None = None):
@@ -80,7 +80,7 @@ def beside():
 def rows(spark):
     # A column that is the same for seconds, and then another: in many windows nothing varies.
     steady = F.when(F.col("u") % 5 != 0, F.floor(F.second("ts") / 20) / 10)
-    frame = data.frame_of(spark, data.random_rows(600, seed=1)).withColumn("steady", steady).cache()
+    frame = data.frame_of(spark, data.random_rows(400, seed=1)).withColumn("steady", steady).cache()
     yield frame
     frame.unpersist()
 
@@ -99,7 +99,7 @@ def test_every_aggregate_of_fixed_size_is_spark_s(spark, rows):
         rows, ["k"], {n: make()[1] for n, make in WINDOWS.items()}, {name: f for name, (_, f) in both.items()}
     )
     assert {route_of(query).choice for query in workload.queries} == {SLICES}
-    assert assert_equal(workload.run(rows), expected, ["k", "query", "window"]) > 400
+    assert assert_equal(workload.run(rows), expected, ["k", "query", "window"]) > 300
 
 
 def test_one_tumbling_window_is_computed_by_spark_alone(spark, rows):
