@@ -4,7 +4,8 @@
 
 Each kind in order and with 20 % of the tuples delayed by 0..2 s, beside a tumbling time window on the same stream; then
 1 to 1000 concurrent count windows out of order, beside a tuple buffer that computes each window from its rows whenever
-it is reported or corrected.
+it is reported or corrected; then slide policies over windows of 500, 5 000 and 50 000 rows, a row at a time, in batches
+and out of order: what a row takes should not depend on the size.
 """
 
 from __future__ import annotations
@@ -255,6 +256,47 @@ def many_counts(rows: int, repeat: int) -> None:
             )
 
 
+def _policy(n: int) -> sw.Workload:
+    def evict(total: dict, oldest: dict) -> bool:
+        return bool(total["n"] - oldest["n"] >= n)
+
+    window = sw.policy(evict, watch={"n": sw.count()})
+    return sw.Workload("t", lateness=100).query("last", window, total=sw.sum("v"))
+
+
+def policies(repeat: int, rows: int = 1000) -> None:
+    """Milliseconds per row under a policy, each answer checked."""
+    print(f"\n{'policy, ms per row':24}{'a row at a time':>18}{'in a batch':>14}{'out of order':>16}")
+    for n in (500, 5_000, 50_000):
+        times: dict[str, list[float]] = {"single": [], "batch": [], "late": []}
+        for _ in range(repeat):
+            op = _policy(n).operator(types={"v": pa.int64()})
+            values = np.random.default_rng(n).integers(0, 1000, n + 2 * rows)
+            op.process_batch({"t": np.arange(n) * 2, "v": values[:n]})
+            op.advance(2 * n)
+            start = time.perf_counter()
+            for i in range(n, n + rows):
+                op.process(2 * i, {"v": int(values[i])})
+                (result,) = op.advance(2 * i + 1)
+                if result.values["total"] != values[i + 1 - n : i + 1].sum():
+                    raise SystemExit(f"the sum of the last {n} rows is wrong at row {i}")
+            times["single"].append((time.perf_counter() - start) / rows)
+            at = n + rows
+            start = time.perf_counter()
+            op.process_batch({"t": np.arange(at, at + rows) * 2, "v": values[at : at + rows]})
+            *_, result = op.advance(2 * (at + rows))
+            times["batch"].append((time.perf_counter() - start) / rows)
+            if result.values["total"] != values[at + rows - n : at + rows].sum():
+                raise SystemExit(f"the sum of the last {n} rows is wrong after a batch")
+            start = time.perf_counter()
+            for i in range(20):  # each lies before the last 30 rows and a few others, all of which are corrected
+                op.process(2 * (at + rows - 30) - 1, {"v": 1})
+                op.advance(2 * (at + rows) + i + 1)
+            times["late"].append((time.perf_counter() - start) / 20)
+        shown = [statistics.median(t) * 1000 for t in times.values()]
+        print(f"{n:>12,} rows{'':7}{shown[0]:>18.2f}{shown[1]:>14.3f}{shown[2]:>16.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=400_000)
@@ -262,6 +304,7 @@ def main() -> None:
     given = parser.parse_args()
     each_kind(given.rows, given.repeat)
     many_counts(given.rows, given.repeat)
+    policies(given.repeat)
 
 
 if __name__ == "__main__":
