@@ -103,7 +103,7 @@ def _by_place(frame: DataFrame, place: list[str]) -> dict[str, dict[str, Any]]:
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of a table, instants as microseconds: a datetime of one zone does not know its own second hour."""
     columns = {name: _without_zones(table.column(i).combine_chunks()) for i, name in enumerate(table.column_names)}
-    rows: list[dict[str, Any]] = pa.table(columns).to_pylist()
+    rows: list[dict[str, Any]] = pa.table(columns).to_pylist(maps_as_pydicts="strict")
     return rows
 
 

@@ -325,7 +325,7 @@ class Reference:
         """The results of a micro-batch."""
         rows = [r for partition in partitions for r in partition if r[self.workload.time] is not None]
         if hasattr(self.runs, "workload"):
-            names = (self.workload.time, *self.workload.keys, *self.workload.columns)
+            names = (self.workload.time, *self.workload.keys, *self.workload.inputs)
             if rows:
                 assert not self.runs.process_batch({n: [r[n] for r in rows] for n in names})
         else:

@@ -191,13 +191,13 @@ def test_a_key_with_many_rows_taken_piece_by_piece(monkeypatch, chunk):
     types = {"v": pa.int64(), "o": pa.int64()}
     schema = plan_for(workload, {**types, "k": pa.string()}, time_type=pa.int64()).schema
     output = Output(schema, spans=True)
-    inside = {"t": "t", "k0": "k0"} | {c: f"c{i}" for i, c in enumerate(workload.columns)}
+    inside = {"t": "t", "k0": "k0"} | {c: f"c{i}" for i, c in enumerate(workload.inputs)}
     table = table.select(list(inside)).rename_columns(list(inside.values()))
     monkeypatch.setattr(row_route, "CHUNK", chunk)
     found = pa.Table.from_batches(list(row_runner(workload, types, output)(iter(table.to_batches(max_chunksize=64)))))
     op = workload.operator(types=types)
     op.process_batch(
-        {"t": times, "k": pa.array(keys, pa.string()), **{c: table.column(inside[c]) for c in workload.columns}}
+        {"t": times, "k": pa.array(keys, pa.string()), **{c: table.column(inside[c]) for c in workload.inputs}}
     )
     names = [q.name for q in workload.queries]
     mine = []

@@ -298,7 +298,8 @@ def test_an_inspection_names_the_reasons():
 
 
 def test_every_reason_is_a_metric():
-    assert [f.name for f in shard_reports.SHARD_METRICS][2:-3] == ["bad", *map(metric_name, bad_rows.BAD), "failed"]
+    names = [f.name for f in shard_reports.SHARD_METRICS]
+    assert names[2:-3] == ["bad", *map(metric_name, bad_rows.BAD), "failed", "overfull"]
 
 
 # -- many results at once

@@ -18,7 +18,7 @@ from slicewise.conditions.expression import Expression, derive
 from slicewise.errors import ExpressionError
 from slicewise.plan.condition_sql import UntranslatableError, text_literal
 from slicewise.plan.expression_sql import expression_sql
-from slicewise.spark.known_frame import is_known
+from slicewise.spark.session import setting
 from slicewise.spark.source import TIME, Source, sql_name, value_name
 from slicewise.spark.types import read, spark_type
 from slicewise.workload import without_where
@@ -32,7 +32,7 @@ def with_meant(source: Source) -> Source:
     if where is None:
         return source
     names = {name: ".".join(map(sql_name, source.paths[name])) for name in where.names}
-    meant = _computed(where, source, source.frame, names.__getitem__, source.given, text_literal("a record"))
+    meant = _computed(where, source, names.__getitem__, source.given, text_literal("a record"))
     return dataclasses.replace(source, workload=without_where(source.workload), frame=source.frame.where(meant))
 
 
@@ -43,28 +43,30 @@ def with_computed(source: Source, rows: DataFrame, columns: Sequence[str]) -> Da
         return rows
     places = {name: value_name(i) for i, name in enumerate(source.columns)}
     label = _row_label(source)
-    added = [_computed(c, source, rows, places.__getitem__, source.internal, label).alias(places[c]) for c in computed]
+    added = [_computed(c, source, places.__getitem__, source.internal, label).alias(places[c]) for c in computed]
     return rows.select("*", *added)
 
 
 def _computed(
     expression: Expression,
     source: Source,
-    rows: DataFrame,
     named: Callable[[str], str],
     column: Callable[[str], Column],
     label: str,
 ) -> Column:
     """A computed column of some rows: as an expression of the JVM if that is the same, else through Python."""
     try:
-        inside = F.expr(expression_sql(expression, source.types, named, label))
+        text = expression_sql(expression, source.types, named, label)
     except UntranslatableError:
         return _in_python(expression, source, column)
-    # Settings of the session may give decimals other types than Spark's own rules do; where Spark must not be asked, it
-    # is as if they did.
-    if is_known(source.frame) or rows.select(inside).schema[0].dataType != spark_type(_type_of(expression, source)):
-        return _in_python(expression, source, column)
-    return inside
+    return F.expr(text) if _has_types_of_spark(expression, text, source) else _in_python(expression, source, column)
+
+
+def _has_types_of_spark(expression: Expression, text: str, source: Source) -> bool:
+    """Whether the session gives decimals the digits that Spark gives them unless it is told otherwise."""
+    if "DECIMAL" not in text and not any(pa.types.is_decimal(source.types[name]) for name in expression.names):
+        return True
+    return setting(source.frame.sparkSession, "spark.sql.decimalOperations.allowPrecisionLoss", "true") == "true"
 
 
 def _type_of(expression: Expression, source: Source) -> pa.DataType:

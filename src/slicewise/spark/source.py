@@ -105,7 +105,7 @@ class Source:
             check_type_of(workload.where, derived_types([workload.where], types)[workload.where])
         for what, names in (("key", workload.keys), ("order", workload.order)):
             for name in names:
-                if holds_map(types[name]):
+                if name in types and holds_map(types[name]):
                     raise DataError(
                         f"{what} column {name!r} is of type {one[name].dataType.simpleString()}, and maps cannot be "
                         "compared; use one of its entries"

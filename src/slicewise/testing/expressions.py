@@ -23,7 +23,7 @@ from slicewise.conditions.expression import Expression
 from slicewise.conditions.typed import Typed, typed
 from slicewise.slicing.input import value_in
 
-__all__ = ["OutOfTypeError", "computed_row", "expression_value", "is_meant"]
+__all__ = ["OutOfTypeError", "computed_row", "expression_value", "given_columns", "is_meant"]
 
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -46,6 +46,11 @@ def computed_row(columns: Any, row: Mapping[str, Any], types: Mapping[str, pa.Da
     """A row with the computed ones among these columns."""
     computed = [c for c in columns if isinstance(c, Expression)]
     return {**row, **{c: expression_value(c, row, types) for c in computed}} if computed else row
+
+
+def given_columns(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row as it came, without computed columns."""
+    return {name: value for name, value in row.items() if not isinstance(name, Expression)}
 
 
 def is_meant(where: Expression | None, row: Mapping[str, Any], types: Mapping[str, pa.DataType] | None = None) -> bool:

@@ -22,7 +22,7 @@ from slicewise.results import Result
 from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
 from slicewise.testing.context_windows import check_condition
 from slicewise.testing.definitions import is_defined, lifted, order_of
-from slicewise.testing.expressions import OutOfTypeError, computed_row, is_meant
+from slicewise.testing.expressions import OutOfTypeError, computed_row, given_columns, is_meant
 from slicewise.testing.oracle_rows import (
     ANYWHERE,
     ON_ROWS,
@@ -331,7 +331,7 @@ class Oracle:
             ``(time, row, key)`` of each.
         """
         late, self._late = self._late, []
-        return [(row.time, row.values, row.key) for row in late]
+        return [(row.time, given_columns(row.values), row.key) for row in late]
 
     # -- one advance
 

@@ -149,7 +149,8 @@ class Tuples:
         """The rows as plain data."""
         data: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         # What user code makes of rows is not saved: it is asked again when they are read.
-        return data | {"columns": {n: column.to_data() for n, column in self.columns.items() if not is_lifted(n)}}
+        # The names of computed columns are texts like others there: a whole slice of a text is a plain one.
+        return data | {"columns": {n[:]: column.to_data() for n, column in self.columns.items() if not is_lifted(n)}}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Tuples:
