@@ -12,4 +12,7 @@ def shared_session() -> SparkSession:
     """The session of this process, started when it is first asked for; with an odd number of shuffle partitions."""
     from slicewise.spark import local_session
 
-    return local_session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "3"})
+    conf = {"spark.sql.shuffle.partitions": "3"}
+    # On a busy machine a Python that Spark starts may need longer than the 15 seconds that it is given.
+    conf["spark.python.authenticate.socketTimeout"] = "120s"
+    return local_session("tests", master="local[2]", conf=conf)
