@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import arrow_udf
 
 from slicewise.conditions.expression import Expression, derive
-from slicewise.errors import ExpressionError
+from slicewise.errors import ExpressionError, QueryError
 from slicewise.plan.condition_sql import UntranslatableError, text_literal
 from slicewise.plan.expression_sql import expression_sql
 from slicewise.spark.session import setting
 from slicewise.spark.source import TIME, Source, sql_name, value_name
 from slicewise.spark.types import read, spark_type
+from slicewise.spark.versions import arrow_function, has_arrow_functions
 from slicewise.workload import without_where
 
 __all__ = ["FilteredSource", "with_computed", "with_meant"]
@@ -86,9 +86,11 @@ def _in_python(expression: Expression, source: Source, column: Callable[[str], C
         return derived[expression].to_arrow()
 
     inputs = [column(name) for name in names] or [F.lit(0)]
-    # PySpark reads the kind of function from its hints and warns where it is given; its stubs know only the latter.
-    computed: Column = arrow_udf(compute, spark_type(result))(*inputs)  # type: ignore[call-overload]
-    return computed
+    if not has_arrow_functions():
+        raise QueryError(
+            f"{expression} is computed in Python, for which a batch needs Spark 4.1; make it a column of its own before"
+        )
+    return arrow_function(compute, spark_type(result))(*inputs)
 
 
 def _row_label(source: Source) -> str:

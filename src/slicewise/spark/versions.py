@@ -21,7 +21,14 @@ except ImportError:
     # Before 4.2 Spark itself holds on to the first offset that it is told, where it reads what is there and ends.
     SupportsTriggerAvailableNow = object  # type: ignore[misc, assignment]
 
-__all__ = ["SupportsTriggerAvailableNow", "arrow_function", "has_row_state", "ntz_micros", "spark_version"]
+__all__ = [
+    "SupportsTriggerAvailableNow",
+    "arrow_function",
+    "has_arrow_functions",
+    "has_row_state",
+    "ntz_micros",
+    "spark_version",
+]
 
 
 def spark_version(session: SparkSession) -> tuple[int, ...]:
@@ -36,13 +43,19 @@ def _version(session: SparkSession) -> str:
         return ""
 
 
-def arrow_function(function: Callable[[pa.Array], pa.Array], returns: str) -> Callable[[Column], Column]:
-    """A function of the user's on columns, from one on Arrow arrays: as it is since Spark 4.1, by way of pandas before.
+def has_arrow_functions() -> bool:
+    """Whether a user's function may take and give Arrow arrays of any type, as since Spark 4.1."""
+    return hasattr(pandas_functions, "arrow_udf")
 
+
+def arrow_function(function: Callable[..., pa.Array], returns: Any) -> Callable[..., Column]:
+    """A function of the user's on columns, from one on Arrow arrays: as it is since Spark 4.1.
+
+    Before, it goes by way of pandas, and only from one column of integers to integers.
     ``function`` has to be annotated with Arrow's types, from which PySpark reads its kind.
     """
-    if hasattr(pandas_functions, "arrow_udf"):
-        made: Callable[[Column], Column] = pandas_functions.arrow_udf(function, returns)  # type: ignore[call-overload]
+    if has_arrow_functions():
+        made: Callable[..., Column] = pandas_functions.arrow_udf(function, returns)  # type: ignore[call-overload]
         return made
     return _through_pandas(function, returns)
 
