@@ -95,7 +95,9 @@ def test_time_series_need_rows_and_say_why():
 
 
 def test_aggregates_that_only_python_computes_need_rows():
-    assert route(sw.tumbling(sw.rows(100)), mid=sw.median("v")).reason == "median('v') is computed in Python"
+    assert route(sw.tumbling(sw.rows(100)), all=sw.concat("s")).reason == "concat('s') is computed in Python"
+    best = route(sw.tumbling(sw.rows(100)), best=sw.max_by("s", "v", 3))
+    assert best.reason == "max_by('s', 'v', 3) keeps several rows, and is computed in Python"
     by_text = route(sw.tumbling(sw.rows(100)), best=sw.max_by("v", "s"))
     assert by_text.choice == ROWS
     assert "goes by string, which the JVM cannot reverse" in by_text.reason

@@ -237,9 +237,9 @@ def explain_routes(workload: Workload) -> list[str]:
 
     >>> import slicewise as sw
     >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
-    >>> print(*explain_routes(w.query("mid", sw.session("5 minutes"), mid=sw.median("v"))), sep="\\n")
+    >>> print(*explain_routes(w.query("all", sw.session("5 minutes"), all=sw.collect_set("v"))), sep="\\n")
       trend        slices  sliced in the JVM, composed in NumPy
-      mid          rows    median('v') is computed in Python
+      all          rows    collect_set('v') is computed in Python
       as a stream  slices  sliced where they are read; shards get slices, not rows
     """
     routes = [(query.name, route_of(query)) for query in workload.queries[:LISTED]]

@@ -9,14 +9,21 @@ import pyarrow as pa
 from slicewise import amounts
 from slicewise.aggregates import Aggregate
 from slicewise.aggregates.arithmetic import Avg, Count, Sum, TryAvg, TrySum
+from slicewise.aggregates.bests import Largest, Smallest
 from slicewise.aggregates.bits import BitAnd, BitOr, BitXor, BoolAnd, BoolOr, CountIf
 from slicewise.aggregates.comoments import Corr, CovarPop, CovarSamp
+from slicewise.aggregates.distinct import CountDistinct, SumDistinct
+from slicewise.aggregates.distinct_sketches import ApproxCountDistinct, HllSketchAgg, ThetaSketchAgg
 from slicewise.aggregates.fading import Ewma
 from slicewise.aggregates.filtered import unfiltered
+from slicewise.aggregates.frequencies import Histogram, Mode, MostFrequent
+from slicewise.aggregates.frequent_items import ApproxMostFrequent
 from slicewise.aggregates.higher_moments import Kurtosis, Skewness
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.order import Max, MaxCount, Min, MinCount, Range
+from slicewise.aggregates.percentiles import Median, Percentile
 from slicewise.aggregates.picks import AnyValue, First, Last, MaxBy, MinBy
+from slicewise.aggregates.quantile_sketches import ApproxPercentile, KllSketchAggDouble
 from slicewise.aggregates.regression import (
     RegrAvgX,
     RegrAvgY,
@@ -61,6 +68,8 @@ IN_THE_JVM: frozenset[type[Aggregate]] = frozenset(
     + (CountIf, TrySum, TryAvg, WeightedAvg, BoolAnd, BoolOr, BitAnd, BitOr, BitXor)
     + (Skewness, Kurtosis, Corr, CovarPop, CovarSamp, RegrAvgX, RegrAvgY, RegrCount)
     + (RegrIntercept, RegrR2, RegrSlope, RegrSXX, RegrSXY, RegrSYY)
+    + (CountDistinct, SumDistinct, Histogram, Mode, MostFrequent, Median, Percentile, Largest, Smallest)
+    + (ApproxCountDistinct, ApproxPercentile, ApproxMostFrequent, HllSketchAgg, KllSketchAggDouble, ThetaSketchAgg)
 )
 
 #: Why Spark's functions do not compute the partials of some others.

@@ -19,13 +19,20 @@ from pyspark.sql import functions as F
 from slicewise.aggregates import exact
 from slicewise.aggregates.arithmetic import Avg, Count, Sum, TryAvg, TrySum
 from slicewise.aggregates.base import Aggregate, Monoid, ObjectMonoid, Parts
+from slicewise.aggregates.bests import Largest, Smallest
 from slicewise.aggregates.bits import BitAnd, BitOr, BitXor, BoolAnd, BoolOr, CountIf
 from slicewise.aggregates.comoments import Corr, CovarPop, CovarSamp
+from slicewise.aggregates.distinct import CountDistinct, SumDistinct
+from slicewise.aggregates.distinct_sketches import ApproxCountDistinct, HllSketchAgg, ThetaSketchAgg
 from slicewise.aggregates.filtered import Filtered, FilteredMonoid
+from slicewise.aggregates.frequencies import Histogram, Mode, MostFrequent
+from slicewise.aggregates.frequent_items import ApproxMostFrequent
 from slicewise.aggregates.higher_moments import Kurtosis, Skewness
 from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.order import DecimalRange, Max, MaxCount, Min, MinCount, Range
+from slicewise.aggregates.percentiles import Median, Percentile
 from slicewise.aggregates.picks import AnyValue, First, Last, MaxBy, MinBy
+from slicewise.aggregates.quantile_sketches import ApproxPercentile, KllSketchAggDouble
 from slicewise.aggregates.regression import (
     RegrAvgX,
     RegrAvgY,
@@ -42,6 +49,7 @@ from slicewise.aggregates.visual import M4, Ohlc, OhlcMonoid
 from slicewise.aggregates.weighted import WeightedAvg
 from slicewise.columns import Column
 from slicewise.spark.computed_columns import FilteredSource
+from slicewise.spark.histogram_partials import best_values, sketches, values
 from slicewise.spark.moment_partials import (
     comoments,
     higher_moments,
@@ -358,6 +366,11 @@ PARTIALS: dict[type[Aggregate], Callable[[Monoid, Source, SliceColumns], Reader]
     MaxBy: partial(_by, largest=True),
     M4: _m4,
     Ohlc: _candle,
+    **dict.fromkeys((CountDistinct, SumDistinct, Histogram, Mode, MostFrequent, Median, Percentile), values),
+    **dict.fromkeys((Largest, Smallest), best_values),
+    **dict.fromkeys((ApproxCountDistinct, HllSketchAgg, ThetaSketchAgg), sketches),
+    **dict.fromkeys((ApproxPercentile, KllSketchAggDouble), sketches),
+    ApproxMostFrequent: values,
 }
 
 
