@@ -216,5 +216,5 @@ def test_the_report_of_a_micro_batch_says_where_the_stream_stands(workload, batc
             assert report.watermark == latest - workload.watermark
     for head in stream.heads():
         assert head["watermark"] == latest - workload.watermark
-    keys = {tuple(row[k] for k in workload.keys) for row in rows_of(batches)}
+    keys = {tuple(row[k] for k in workload.keys) for row in meant(workload, batches)}
     assert sum(report.keys for report in stream.metrics[-2:]) == (len(keys) if stream.metrics else 0)
