@@ -13,24 +13,28 @@ from typing import Any
 
 from slicewise.errors import QueryError, did_you_mean
 
-__all__ = ["BATCHES", "STREAMS", "Option", "RunOptions"]
+__all__ = ["BATCHES", "FLAG", "SIZE", "STREAMS", "TEXT", "Option", "RunOptions"]
 
 STREAMS, BATCHES = "streams", "batches"
+#: What options are: a word or a duration, yes or no, or a number of rows.
+TEXT, FLAG, SIZE = "text", "flag", "size"
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option: ``words`` are its possible values, empty for a duration; ``only`` and ``why`` say where."""
+    """One option: ``words`` are its possible values, empty for what is of another ``kind``; ``only`` and ``why`` say
+    where."""
 
     name: str
-    default: str | None
+    default: Any
     words: tuple[str, ...] = ()
+    kind: str = TEXT
     only: str | None = None
     why: str = ""
 
 
-def _option(default: str | None, *words: str, only: str | None = None, why: str = "") -> Any:
-    return dataclasses.field(default=default, metadata={"words": words, "only": only, "why": why})
+def _option(default: Any, *words: str, kind: str = TEXT, only: str | None = None, why: str = "") -> Any:
+    return dataclasses.field(default=default, metadata={"words": words, "kind": kind, "only": only, "why": why})
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,9 @@ class RunOptions:
     bad: str | None = _option(None, "fail")
     ahead: str | None = _option(None, only=STREAMS, why="a batch has no clock that a second run would share")
     shuffle: str = _option("slices", "slices", "rows", only=BATCHES)
+    ordered: bool = _option(False, kind=FLAG)
+    store: str | None = _option(None, "lazy", "eager", "prefix")
+    max_slice: int | str | None = _option(None, kind=SIZE)
 
     @classmethod
     def all(cls) -> Iterator[Option]:
@@ -56,7 +63,7 @@ class RunOptions:
         for field in dataclasses.fields(cls):
             yield Option(field.name, getattr(cls, field.name), **field.metadata)
 
-    def non_defaults(self) -> dict[str, str]:
+    def non_defaults(self) -> dict[str, Any]:
         """The options whose values differ from their defaults."""
         values = {option.name: getattr(self, option.name) for option in self.all()}
         return {option.name: values[option.name] for option in self.all() if values[option.name] != option.default}
@@ -70,6 +77,8 @@ class RunOptions:
                 words = " or ".join(map(repr, option.words))
                 tip = did_you_mean(str(value), option.words)
                 raise QueryError(f"`{option.name}` must be {words}; got {value!r}; {tip}", parameter=option.name)
+        if not isinstance(self.ordered, bool):
+            raise QueryError(f"`ordered` must be True or False; got {self.ordered!r}", parameter="ordered")
         here, there = ("stream", BATCHES) if stream else ("batch", STREAMS)
         for option in self.all():
             if option.name in given and option.only == there:

@@ -21,7 +21,8 @@ from slicewise.cli.schemas import SchemaError, column_types
 from slicewise.cli.table_reader import TableReader
 from slicewise.cli.toml_positions import find_positions
 from slicewise.errors import QueryError, SlicewiseError, did_you_mean
-from slicewise.options import STREAMS, Option, RunOptions
+from slicewise.options import FLAG, SIZE, STREAMS, TEXT, Option, RunOptions
+from slicewise.plan.plan import check_max_slice
 from slicewise.results import RESERVED
 from slicewise.workload import Workload
 
@@ -113,7 +114,7 @@ class Job:
     sink: Sink
     trigger: Trigger = Trigger()
     spark: SparkSettings = SparkSettings()
-    results: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_job(file: str, overrides: Sequence[str] = ()) -> Job:
@@ -262,14 +263,20 @@ def _columns(source: Source | None, diagnostics: Diagnostics) -> dict[str, str] 
         return None
 
 
-def _results(top: TableReader, source: Source | None) -> dict[str, str]:
+def _option_value(table: TableReader, option: Option) -> Any:
+    if option.kind == FLAG:
+        return table.flag(option.name) or None
+    return table.size(option.name) if option.kind == SIZE else table.text(option.name)
+
+
+def _results(top: TableReader, source: Source | None) -> dict[str, Any]:
     """What is reported and when: the options of :meth:`slicewise.Workload.run`."""
     table = top.table_of("results", tuple(option.name for option in RunOptions.all()))
     if table is None:
         return {}
     values = {}
     for option in RunOptions.all():
-        value = table.text(option.name)
+        value = _option_value(table, option)
         if value is None:
             continue
         if wrong := _wrong_word(option, value):
@@ -281,7 +288,14 @@ def _results(top: TableReader, source: Source | None) -> dict[str, str]:
     return values
 
 
-def _wrong_word(option: Option, value: str) -> str | None:
+def _wrong_word(option: Option, value: Any) -> str | None:
+    if option.kind == SIZE:
+        try:
+            check_max_slice(value)
+        except QueryError as error:
+            return f"[results] {error}"
+    if option.kind != TEXT:
+        return None
     if option.words:
         words = " or ".join(map(repr, option.words))
         return None if value in option.words else f"`results.{option.name}` must be {words}; got {value!r}"

@@ -82,6 +82,10 @@ class TableReader:
     def flag(self, key: str) -> bool:
         return bool(self._value(key, bool, "true or false", None))
 
+    def size(self, key: str) -> Any:
+        """A number of rows, or a word for it."""
+        return self._value(key, (int, str), "a number of rows", None)
+
     def texts(self, key: str, *, expands: bool = False) -> tuple[str, ...]:
         """A list of strings."""
         texts = []
@@ -130,7 +134,7 @@ class TableReader:
             return default
         return value
 
-    def _value(self, key: str, type_: type, expected: str, needed: str | None) -> Any:
+    def _value(self, key: str, type_: type | tuple[type, ...], expected: str, needed: str | None) -> Any:
         if key not in self.table:
             if needed is not None:
                 self.note(None, f"`{self.full_name(key)}` is missing; {needed}")

@@ -21,7 +21,7 @@ from slicewise.plan.decisions import (
     split_slices,
 )
 from slicewise.plan.grids import points_of, progressions_of
-from slicewise.plan.plan import AUTO, MaxSlice
+from slicewise.plan.plan import AUTO, MaxSlice, check_max_slice
 from slicewise.plan.routes import SLICES, route_of, stream_route
 from slicewise.workload import Workload
 
@@ -69,6 +69,7 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
       trend        slices  sliced in the JVM, composed in NumPy
       as a stream  slices  sliced where they are read; shards get slices, not rows
     """
+    check_max_slice(max_slice)
     c = characteristics_of(workload, ordered=ordered)
     aggregates = list(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     label = max(len("remove tuples?"), *(min(len(repr(a)), LONGEST_LABEL) for a in aggregates))

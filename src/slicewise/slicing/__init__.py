@@ -18,6 +18,7 @@ from slicewise.slicing.rows.slides import limit_of
 from slicewise.slicing.shard import BadRows, Shard, column_of
 from slicewise.slicing.shown_columns import is_lifted
 from slicewise.slicing.snapshots import FORMAT, BoundState, Counters, OperatorState, describe, fingerprint
+from slicewise.slicing.stats import COUNTED, watermark_lag
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slicer import cut_stream
@@ -26,6 +27,7 @@ from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.user_code import show_rows
 
 __all__ = [
+    "COUNTED",
     "EVENT_TIME",
     "FORMAT",
     "BadRows",
@@ -54,5 +56,6 @@ __all__ = [
     "is_lifted",
     "limit_of",
     "show_rows",
+    "watermark_lag",
     "watermark_limit",
 ]

@@ -178,7 +178,11 @@ class Core:
         """Let in slices that were cut elsewhere, at the edges of this plan, with the numbers of keys."""
         assert self.engine is not None
         lateness = self.engine.judge(slices.first)
-        self._rows += int(slices.rows.sum())
+        rows = int(slices.rows.sum())
+        self._rows += rows
+        # They were lifted and folded where they were cut.
+        self.costs.lifts += rows * len(slices.parts)
+        self.costs.combines += (rows - len(slices)) * len(slices.parts)
         if len(lateness.late):
             self._drop_late(HeldRows.of_slices(slices, lateness.late))
             slices = slices.take(np.delete(np.arange(len(slices)), lateness.late))

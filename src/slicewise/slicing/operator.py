@@ -16,7 +16,7 @@ import pyarrow as pa
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import INTEGER, to_instant
 from slicewise.errors import DataError, QueryError
-from slicewise.plan.plan import ARRIVAL, check_runnable
+from slicewise.plan.plan import ARRIVAL, Plan, check_runnable
 from slicewise.results import Results
 from slicewise.slicing.ahead import AheadLimit
 from slicewise.slicing.core import Core
@@ -90,6 +90,11 @@ class Operator:
     def ordered(self) -> bool:
         """Whether rows must come in event-time order."""
         return self._core.ordered
+
+    @property
+    def plan(self) -> Plan | None:
+        """What was decided about the workload; None before the first row."""
+        return None if self._core.engine is None else self._core.engine.plan
 
     # Rows in
 

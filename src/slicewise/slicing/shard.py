@@ -69,10 +69,17 @@ class Shard:
     """
 
     def __init__(
-        self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType, *, gaps: bool = True
+        self,
+        workload: Workload,
+        types: Mapping[str, pa.DataType],
+        time_type: pa.DataType,
+        *,
+        gaps: bool = True,
+        store: str | None = None,
+        max_slice: int | str | None = None,
     ) -> None:
         # Micro-batches and partitions say nothing about the order of rows.
-        self._core = Core(workload, types=types, ties=VALUES, judges_gaps=gaps)
+        self._core = Core(workload, types=types, ties=VALUES, judges_gaps=gaps, store=store, max_slice=max_slice)
         self._core.bind(dict(self._core.types), time_type)
         self._bad: list[BadRows] = []
         self._failed: list[FailedWindowsError] = []

@@ -18,8 +18,11 @@ from slicewise.spark.source import Source, column
 __all__ = ["run_batch"]
 
 
-def run_batch(source: Source, shuffle: str = SLICES) -> DataFrame:
-    """The results of a workload over a batch DataFrame; ``shuffle`` is what is brought together by key."""
+def run_batch(source: Source, shuffle: str = SLICES, store: str | None = None) -> DataFrame:
+    """The results of a workload over a batch DataFrame.
+
+    ``shuffle`` is what is brought together by key, and ``store`` answers windows, if it is not what the plan chooses.
+    """
     workload = source.workload
     schema = plan_for(workload, source.types, time_type=source.time_type).schema
     check_known_types(schema)
@@ -29,7 +32,7 @@ def run_batch(source: Source, shuffle: str = SLICES) -> DataFrame:
     parts = []
     for route, names in sorted(routes.items()):
         restricted = _restricted(source, names)
-        parts.append(run_rows(restricted) if route == ROWS else run_slices(restricted, shuffle))
+        parts.append(run_rows(restricted, store) if route == ROWS else run_slices(restricted, shuffle, store))
     if len(parts) == 1:
         return parts[0]
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)

@@ -41,7 +41,7 @@ CHUNK = 200_000
 KEY = "\0key"
 
 
-def run_rows(source: Source) -> DataFrame:
+def run_rows(source: Source, store: str | None = None) -> DataFrame:
     """The results of queries that need the rows themselves: all rows of a key, sorted, in one partition."""
     workload = dataclasses.replace(source.workload, watermark=0, lateness=0, keys=(KEY,))
     plan = plan_for(source.workload, source.types, time_type=source.time_type)
@@ -52,7 +52,7 @@ def run_rows(source: Source) -> DataFrame:
     names = [TIME, *source.key_names, *(value_name(source.columns.index(name)) for name in workload.inputs)]
     rows = named(rows.select(*names), names)
     types = {**{c: source.types[c] for c in workload.inputs}, KEY: pa.int64()}
-    runner = RowRunner(workload, types, output)
+    runner = RowRunner(workload, types, output, store)
     return output.to_user(rows.mapInArrow(runner.__call__, output.spark_schema()))
 
 
@@ -67,6 +67,7 @@ class RowRunner:
     workload: Workload
     types: Mapping[str, pa.DataType]
     output: Output
+    store: str | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition = _Partition(self)
@@ -88,7 +89,8 @@ class RowRunner:
         unit = self.workload.unit
         if unit is None and pa.types.is_timestamp(self.output.schema.time_type):
             unit = "microseconds"
-        return Operator(dataclasses.replace(self.workload, time=EVENT_TIME, unit=unit), types=self.types, ties=SORTED)
+        workload = dataclasses.replace(self.workload, time=EVENT_TIME, unit=unit)
+        return Operator(workload, store=self.store, types=self.types, ties=SORTED)
 
 
 class _Partition:

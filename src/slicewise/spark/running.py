@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from slicewise.bad_rows import NO_TIME
 from slicewise.errors import DataError, QueryError
 from slicewise.options import RunOptions
-from slicewise.plan.plan import check_runnable
+from slicewise.plan.plan import check_max_slice, check_runnable, check_store
 from slicewise.spark.batch import run_batch
 from slicewise.spark.computed_columns import with_meant
 from slicewise.spark.output import LATE, REASON
@@ -32,8 +32,10 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
         )
     check_runnable(workload)
     _check_stores(workload)
+    check_max_slice(options.max_slice)
     source = Source.of(workload, frame)
     options.check(stream=frame.isStreaming)
+    check_store(options.store, workload)
     check_workers(frame.sparkSession, streams=frame.isStreaming)
     if options.late == "collect":
         _check_free(workload)
@@ -72,7 +74,7 @@ def _warn_of_watermark(source: Source) -> None:
 def _run_batch(source: Source, options: RunOptions) -> DataFrame:
     if options.bad == "fail":
         source = dataclasses.replace(source, frame=source.frame.where(_has_time_or_fails(source)))
-    results = run_batch(source, options.shuffle)
+    results = run_batch(source, options.shuffle, options.store)
     return results if options.late is None else results.unionByName(_without_time(source), allowMissingColumns=True)
 
 

@@ -32,12 +32,12 @@ __all__ = ["run_slices"]
 CELL = "cell"
 
 
-def run_slices(source: Source, shuffle: str) -> DataFrame:
+def run_slices(source: Source, shuffle: str, store: str | None = None) -> DataFrame:
     """The results of queries that the JVM can slice; ``shuffle`` is what is brought together by key."""
     workload = dataclasses.replace(source.workload, watermark=0, lateness=0, order=())
     # With order columns the JVM sorts rows of equal time, and slices arrive in the order of their rows.
     ties = ARRIVAL if source.workload.order else VALUES
-    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=ties)
+    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=ties, store=store)
     plan = make_plan()
     rows = with_computed(source, source.projected().where(F.col(TIME).isNotNull()), source.columns)
     edges = Edges(PeriodicWindows(plan.windows), plan.gaps)

@@ -319,13 +319,17 @@ class Workload:
             classes |= query.window.state_classes
         return frozenset(classes)
 
-    def explain(self, *, ordered: bool = False, max_slice: int | None = None) -> str:
+    def explain(
+        self, *, ordered: bool = False, max_slice: int | str | None = None, analyze: Operator | None = None
+    ) -> str:
         """What the workload is, what was decided and why, in words for a terminal.
 
         Parameters
         ----------
         ordered, max_slice
             As for :meth:`operator`.
+        analyze : Operator, optional
+            An operator of this workload: what it has counted is shown beside what the papers expect.
 
         Returns
         -------
@@ -347,7 +351,12 @@ class Workload:
         """
         from slicewise.plan.explain import explain
 
-        return explain(self, ordered=ordered, max_slice=max_slice)
+        if analyze is None:
+            return explain(self, ordered=ordered, max_slice=max_slice)
+        from slicewise.slicing.analysis import analysis
+
+        counted = analysis(self, analyze)
+        return f"{explain(self, ordered=analyze.ordered, max_slice=max_slice)}\n\n{counted}"
 
     def run(
         self,
@@ -359,6 +368,9 @@ class Workload:
         bad: str | None = RunOptions.bad,
         ahead: str | None = RunOptions.ahead,
         shuffle: str = RunOptions.shuffle,
+        ordered: bool = RunOptions.ordered,
+        store: str | None = RunOptions.store,
+        max_slice: int | str | None = RunOptions.max_slice,
     ) -> DataFrame:
         """The results over a Spark DataFrame: batch in, batch out; streaming in, streaming out.
 
@@ -385,6 +397,14 @@ class Workload:
         shuffle : str, optional
             What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
             keys that slices are about as many as rows, and slower where few keys have most of the rows.
+        ordered : bool, optional
+            No row of a stream is older than the latest one of the micro-batches before, so that its latest row is its
+            watermark. One that is older stops the query, and is named. In a batch rows are sorted anyway.
+        store : str, optional
+            ``"lazy"``, ``"eager"`` or ``"prefix"`` instead of what the plan chooses.
+        max_slice : int or str, optional
+            The most rows of a slice out of which late rows may shift others, or ``"auto"``, as for :meth:`operator`; in
+            a batch no row is late.
 
         Returns
         -------
@@ -403,7 +423,7 @@ class Workload:
         """
         from slicewise.spark.running import run
 
-        return run(self, df, RunOptions(late=late, emit=emit, idle=idle, bad=bad, ahead=ahead, shuffle=shuffle))
+        return run(self, df, RunOptions(late, emit, idle, bad, ahead, shuffle, ordered, store, max_slice))
 
     def operator(
         self,
@@ -411,7 +431,7 @@ class Workload:
         ordered: bool = False,
         store: str | None = None,
         types: Any = None,
-        max_slice: int | None = None,
+        max_slice: int | str | None = None,
         ahead: Any = None,
         clock: Callable[[], int] | None = None,
     ) -> Operator:
@@ -425,8 +445,9 @@ class Workload:
             ``"lazy"``, ``"eager"`` or ``"prefix"`` instead of what the plan chooses.
         types : mapping or schema, optional
             Types of input columns, where the first rows do not show them: ``{"v": "double"}``.
-        max_slice : int, optional
+        max_slice : int or str, optional
             The most rows of a slice out of which late rows may shift others: the shorter, the less is computed again.
+            ``"auto"`` follows what that has cost, in rows computed again for each row that came.
         ahead : duration, optional
             How far ahead of the clock a row may be, such as ``"1 hour"``. One that is further ahead is named in an
             error and left out; it moves nothing, and the next call goes on. By default no row is too far ahead, unless

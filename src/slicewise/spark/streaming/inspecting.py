@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from slicewise.amounts import format_instant
 from slicewise.bad_rows import BAD
 from slicewise.errors import StateError
+from slicewise.slicing import COUNTED
 from slicewise.spark.session import local_session
 from slicewise.spark.streaming.heartbeat import is_heartbeat
 from slicewise.spark.streaming.processor import CHUNKS_STATE, HEAD
@@ -48,6 +49,8 @@ class Inspection:
         For queries that were added later: the event time from which their results are complete.
     timestamps, unit
         Whether event times are points in time, and what their numbers count.
+    state_bytes, watermark_lag_ms, merges, splits, updates, recomputations, combines, lifts
+        As :class:`~slicewise.Stats` counts them, of all shards together; the lag is the longest.
     """
 
     shards: int
@@ -67,6 +70,14 @@ class Inspection:
     unit: str = "microseconds"
     bad: dict[str, int] = field(default_factory=dict)
     failed: int = 0
+    state_bytes: int = 0
+    watermark_lag_ms: int | None = None
+    merges: int = 0
+    splits: int = 0
+    updates: int = 0
+    recomputations: int = 0
+    combines: int = 0
+    lifts: int = 0
 
     def __str__(self) -> str:
         lines = [
@@ -75,6 +86,8 @@ class Inspection:
             f"{self.rows} rows in ({self.late} late), {self.results} results out",
             *([f"bad rows: {', '.join(f'{n} {reason}' for reason, n in self.bad.items())}"] if self.bad else []),
             *([f"{self.failed} windows without a value, because user code failed"] if self.failed else []),
+            f"{self.lifts} lifts, {self.combines} combines, {self.updates} updates, {self.merges} merges, "
+            f"{self.splits} splits, {self.recomputations} recomputations",
             f"watermark {self._instant(self.watermark)}, oldest row held {self._instant(self.oldest, 'none')}",
             *(f"read up to {offset}" for offset in self.offsets),
             "queries",
@@ -161,7 +174,10 @@ def _offsets(checkpoint: str, session: SparkSession) -> tuple[str, ...]:
 
 def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) -> Inspection:
     counts = [head["counts"] for head in heads]
-    total = {name: sum(c[name] for c in counts) for name in counts[0]}
+    # Heads of older versions count less.
+    total = {name: sum(c.get(name, 0) for c in counts) for name in (*counts[0], "state_bytes")}
+    lags = [h["watermark_lag_ms"] for h in heads if h.get("watermark_lag_ms") is not None]
+    total |= {name: sum(h.get("costs", {}).get(name, 0) for h in heads) for name in COUNTED}
     watermarks = [h["watermark"] for h in heads if h["watermark"] is not None]
     first = heads[0]
     # Each shard has this for its own rows; a query is complete from where it is complete in all shards.
@@ -179,6 +195,7 @@ def _summed(heads: list[dict[str, Any]], size: int, offsets: tuple[str, ...]) ->
         unit=first.get("unit", "microseconds"),
         bad=_bad(heads),
         failed=sum(head.get("failed", 0) for head in heads),
+        watermark_lag_ms=max(lags, default=None),
         **total,
     )
 

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from slicewise.amounts import from_micros
-from slicewise.errors import OverflowInWindowError, OverfullError, StateError, UserCodeInWindowError
-from slicewise.results import Results
-from slicewise.slicing import EVENT_TIME, OperatorState, Shard, State, watermark_limit
+from slicewise.errors import DataError, OverflowInWindowError, OverfullError, StateError, UserCodeInWindowError
+from slicewise.results import Results, RowLabel
+from slicewise.slicing import COUNTED, EVENT_TIME, OperatorState, Shard, State, watermark_lag, watermark_limit
 from slicewise.spark.arrow_io import from_ipc
 from slicewise.spark.output import Output
 from slicewise.spark.source import TIME, key_name, value_name
@@ -67,6 +68,10 @@ class ShardJob:
         ``"fail"`` stops at a bad row.
     gaps
         Whether rows after too many ticks are bad; where rows are judged by the clock, they are not.
+    ordered
+        No row is older than the latest one of the micro-batches before; one that is stops the query.
+    store, max_slice
+        As for the operator.
     run
         Identifies this call of ``run()``. A worker may outlive the query that it served, and what it has
         decoded runs that query's workload.
@@ -82,6 +87,9 @@ class ShardJob:
     shards: int
     bad: str | None = None
     gaps: bool = True
+    ordered: bool = False
+    store: str | None = None
+    max_slice: int | str | None = None
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -93,7 +101,29 @@ class ShardJob:
     def watermark(self, latest: int) -> int:
         """The engine's watermark when this is the latest event time."""
         limit = watermark_limit(self.workload.unit) - 1
-        return min(max(latest + self.ahead if self.ahead else latest - self.workload.watermark, -limit), limit)
+        delay = 0 if self.ordered else self.workload.watermark
+        return min(max(latest + self.ahead if self.ahead else latest - delay, -limit), limit)
+
+    def new_shard(self) -> Shard:
+        """A shard that has seen nothing."""
+        how = {"gaps": self.gaps, "store": self.store, "max_slice": self.max_slice}
+        return Shard(self.engine_workload, self.types, self.time_type, **how)  # type: ignore[arg-type]
+
+    def check_order(self, latest: int, times: np.ndarray, key: np.ndarray, keys: Sequence[Any]) -> None:
+        """Refuse rows that are older than the latest one of the micro-batches before, where they must not be.
+
+        ``key`` has for each row the place of its key in the columns ``keys``.
+        """
+        back = np.flatnonzero(times < latest)
+        if not self.ordered or not len(back):
+            return
+        at = int(back[0])
+        values = {name: column[int(key[at])].as_py() for name, column in zip(self.workload.keys, keys, strict=True)}
+        row = RowLabel(values, int(times[at]), self.time_type, self.workload.time_measure.unit)
+        raise DataError(
+            f"{row} came after {row.shown(latest)}, which an earlier micro-batch had, and ordered=True: rows must come "
+            "in event-time order; leave `ordered` out, and give the workload a `watermark`"
+        )
 
     def silence(self, arrived: int, now: int) -> int:
         """How much event time passes between the last rows and now, both in milliseconds; 0 if that is no silence."""
@@ -143,23 +173,29 @@ class ShardProcessor(StatefulProcessor):
         begun = head["latest"] > -INFINITY
         silence = self.job.silence(head["arrived"], now) if begun else 0
         if not packs and not silence:
-            nothing = dict.fromkeys(("rows", "late", "failed", "overfull"), 0)
+            nothing = dict.fromkeys(("rows", "late", "failed", "overfull", *COUNTED), 0)
             return {**nothing, **bad_metrics(Counter()), **_kept(head)}, []
+        job = self.job
         shard = self._shard(key, stored, rest)
         before = shard.counters
         tables, packed, bad = [], [], Counter[str]()
         for pack in packs:
             content = read_rows(pack.content, self.job.workload.trusted)
             for data in content["slices"]:
-                shard.take_slices(*read_slices(data))
+                keys, count, slices = read_slices(data)
+                job.check_order(stored["latest"], slices.first, slices.key, keys)
+                shard.take_slices(keys, count, slices)
             if content["rows"]:
                 tables.append(from_ipc(content["rows"]))
             if content["returned"]:
                 packed.append(from_ipc(content["returned"]))
             bad.update(content["bad"])
         if tables:
-            shard.take_rows(_rows(self.job, tables))
-        results, job = Results(), self.job
+            columns = _rows(job, tables)
+            times = pa.concat_tables(tables).column(TIME).cast(pa.int64()).to_numpy()
+            job.check_order(stored["latest"], times, np.arange(len(times)), [columns[k] for k in job.workload.keys])
+            shard.take_rows(columns)
+        results = Results()
         if begun:
             results = _advance(shard, job.watermark(head["latest"] + silence))
         returned = ReturnedRows(shard, job.workload, job.output, packed, fail=job.bad == "fail")
@@ -172,6 +208,7 @@ class ShardProcessor(StatefulProcessor):
         after = shard.counters
         arrivals = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows}
         arrivals |= failed | bad_metrics(bad)
+        arrivals |= {name: after.costs[name] - before.costs[name] for name in COUNTED}
         reported = (job.output.batch(block, [key.to_arrow() for key in block.keys]) for block in results.blocks)
         return {**arrivals, **_kept(head)}, chain(reported, returned_rows)
 
@@ -194,10 +231,10 @@ class ShardProcessor(StatefulProcessor):
         """The shard as it was after the last micro-batch: decoded already, or from its chunks."""
         job = self.job
         if head["version"] is None:
-            return Shard(job.engine_workload, job.types, job.time_type, gaps=job.gaps)
+            return job.new_shard()
         shard = DECODED.take((job.run, *key), head["version"])
         if shard is None:
-            shard = Shard(job.engine_workload, job.types, job.time_type, gaps=job.gaps)
+            shard = job.new_shard()
             chunks = {name: self._chunk(name) for name in head["directory"]}
             shard.restore(_continued(join(rest, chunks, job.workload.trusted), head, job))
             if job.ahead and head["latest"] > -INFINITY:
@@ -283,8 +320,9 @@ def _continued(state: OperatorState, head: Mapping[str, Any], job: ShardJob) -> 
 
 def _kept(head: Mapping[str, Any]) -> dict[str, int | None]:
     """The metrics of what a shard keeps; before its first rows a shard has no stored head."""
-    counts = head.get("counts", {"keys": 0, "slices": 0})
-    return {"keys": counts["keys"], "slices": counts["slices"], "watermark": head.get("watermark")}
+    counts = head.get("counts", {})
+    kept = {name: counts.get(name, 0) for name in ("keys", "slices", "tuples", "state_bytes")}
+    return {**kept, "watermark": head.get("watermark"), "watermark_lag_ms": head.get("watermark_lag_ms")}
 
 
 def _description(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str, Any]:
@@ -298,11 +336,14 @@ def _description(shard: Shard, state: OperatorState, job: ShardJob) -> dict[str,
             "keys": shard.key_count,
             "slices": sum(map(len, engine.slices)),
             "tuples": sum(map(len, engine.rows)),
+            "state_bytes": sum(slices.nbytes for slices in engine.slices) + sum(rows.nbytes for rows in engine.rows),
             "rows": counters.rows,
             "results": counters.results,
             "late": counters.late_rows,
         },
+        "costs": {name: counters.costs[name] for name in COUNTED},
         "watermark": job.user_watermark(shard.watermark),
+        "watermark_lag_ms": watermark_lag(shard.engine.plan, engine.latest, job.user_watermark(shard.watermark)),
         "queries": {q.name: repr(q) for q in job.workload.queries},
         "oldest": _oldest(engine),
         "since": {name: at for name, at in engine.reports_from.items() if at > -INFINITY},

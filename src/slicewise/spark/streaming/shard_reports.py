@@ -17,15 +17,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from slicewise.bad_rows import BAD, metric_name
+from slicewise.slicing import COUNTED
 from slicewise.spark.output import Output
 
-__all__ = ["SHARD_METRICS", "bounded", "report_type", "reports", "results_in"]
+__all__ = ["KEPT", "LATEST", "SHARD_METRICS", "bounded", "report_type", "reports", "results_in"]
 
+#: What a shard keeps, and what is the same in all of them or nearly so: the largest is shown.
+KEPT, LATEST = ("keys", "slices", "tuples", "state_bytes"), ("watermark", "watermark_lag_ms")
 #: The metrics of a shard: what arrived in this micro-batch, and what it keeps. Once per shard and micro-batch.
 SHARD_METRICS = T.StructType(
     [
         T.StructField(name, T.LongType())
-        for name in ("rows", "late", "bad", *map(metric_name, BAD), "failed", "overfull", "keys", "slices", "watermark")
+        for name in ("rows", "late", "bad", *map(metric_name, BAD), "failed", "overfull", *KEPT, *COUNTED, *LATEST)
     ]
 )
 #: What NumPy takes for a null among times.

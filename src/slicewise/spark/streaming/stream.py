@@ -23,7 +23,7 @@ from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.pandas_state import pandas_reports, results_in_bytes
 from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
 from slicewise.spark.streaming.shard_ids import shard_ids, shard_number
-from slicewise.spark.streaming.shard_reports import SHARD_METRICS, report_type, results_in
+from slicewise.spark.streaming.shard_reports import LATEST, SHARD_METRICS, report_type, results_in
 from slicewise.spark.types import arrow_type
 from slicewise.spark.versions import has_row_state
 
@@ -70,11 +70,11 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     else:
         reports, unpacked = pandas_reports(packs, job), results_in_bytes
     name = f"slicewise {fingerprint(describe(workload, False))}"
-    metrics = [F.sum(f"metrics.{c}").alias(c) for c in SHARD_METRICS.names if c != "watermark"]
-    watermark = F.max("metrics.watermark")
+    metrics = [F.sum(f"metrics.{c}").alias(c) for c in SHARD_METRICS.names if c not in LATEST]
+    latest = {c: F.max(f"metrics.{c}") for c in LATEST}
     if pa.types.is_timestamp(source.time_type):
-        watermark = F.timestamp_micros(micros(watermark, plan.schema.unit))
-    reports = reports.observe(name, *metrics, watermark.alias("watermark"))
+        latest["watermark"] = F.timestamp_micros(micros(latest["watermark"], plan.schema.unit))
+    reports = reports.observe(name, *metrics, *(latest[c].alias(c) for c in LATEST))
     return job.output.to_user(unpacked(reports, job.output))
 
 
@@ -116,6 +116,9 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
         shards=partitions,
         bad=options.bad,
         gaps=options.ahead is None,
+        ordered=options.ordered,
+        store=options.store,
+        max_slice=options.max_slice,
     )
 
 
