@@ -85,11 +85,22 @@ def test_a_batch_says_what_it_shuffles(tmp_path):
     assert on_a_stream.endswith("`results.shuffle` is for batches; leave it out")
 
 
+def test_how_slices_are_kept_may_be_said(tmp_path):
+    said = '[results]\nordered = true\nstore = "eager"\nmax_slice = 100\n'
+    assert read_job(write(tmp_path, STREAM + said)).results == {"ordered": True, "store": "eager", "max_slice": 100}
+    assert read_job(write(tmp_path, STREAM + '[results]\nmax_slice = "auto"\n')).results == {"max_slice": "auto"}
+    (size,) = mistakes(tmp_path, STREAM + "[results]\nmax_slice = 0\n")
+    assert "[results] `max_slice` must be a number of rows, 1 or more; got 0; leave it out" in size
+    (store,) = mistakes(tmp_path, STREAM + '[results]\nstore = "tree"\n')
+    assert store.endswith("`results.store` must be 'lazy' or 'eager' or 'prefix'; got 'tree'")
+
+
 def test_a_job_may_say_every_option_of_run(tmp_path):
     options = set(inspect.signature(sw.Workload.run).parameters) - {"self", "df"}
-    table = "[results]\n" + "".join(f"{name} = 1\n" for name in sorted(options))
+    table = "[results]\n" + "".join(f"{name} = 1.5\n" for name in sorted(options))
     found = [m.partition(" ")[2] for m in mistakes(tmp_path, STREAM + table)]
-    assert found == [f"`results.{name}` must be a string; got 1, a number" for name in sorted(options)]
+    kinds = dict.fromkeys(options, "a string") | {"ordered": "true or false", "max_slice": "a number of rows"}
+    assert found == [f"`results.{name}` must be {kinds[name]}; got 1.5, a number" for name in sorted(options)]
     for name in options:
         (elsewhere,) = mistakes(tmp_path, f'{name} = "x"\n' + STREAM)
         assert elsewhere.endswith(f"unknown table or key `{name}`; it is `results.{name}`")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from hypothesis import given
 
 import slicewise as sw
@@ -96,3 +99,34 @@ def test_any_workload_can_be_explained_in_lines_that_fit_a_terminal(workload):
 @given(mixed_workloads())
 def test_windows_that_only_rows_can_tell_are_explained_too(workload):
     assert "store tuples?" in workload.explain()
+
+
+def test_what_was_counted_stands_beside_what_is_expected():
+    workload = sw.Workload(time="t").query("q", sw.sliding(100, every=1), s=sw.sum("v"), m=sw.avg("v"))
+    op = workload.operator(types={"v": "bigint"})
+    assert "lifts" in workload.explain(analyze=op)
+    op.process_batch({"t": list(range(300)), "v": list(range(300))})
+    op.advance(250)
+    counted = workload.explain(analyze=op).split("\n\ncounted\n")[1]
+    lines = {line[2:16].strip(): line.split() for line in counted.splitlines()}
+    stats = op.stats()
+    assert lines["rows in"][2] == "300"
+    assert lines["lifts"][1:4] == ["300", "expected", "300:"]
+    assert lines["combines"][1] == str(stats.combines)
+    assert lines["slices held"][2] == str(stats.slices)
+    assert lines["watermark lag"][2] == "unknown"
+
+
+def test_operators_of_another_workload_are_not_analyzed():
+    workload = sw.Workload(time="t").query("q", sw.tumbling(10), s=sw.sum("v"))
+    other = sw.Workload(time="t").query("p", sw.tumbling(10), s=sw.sum("v"))
+    message = (
+        "`analyze` takes an operator of this workload, with queries ['q']; got one with ['p']; use "
+        "op.workload.explain(analyze=op)"
+    )
+    with pytest.raises(sw.errors.QueryError, match=f"^{re.escape(message)}$"):
+        workload.explain(analyze=other.operator())
+    with pytest.raises(
+        sw.errors.QueryError, match=r"^`analyze` takes an operator; got Workload; make one with workload"
+    ):
+        workload.explain(analyze=workload)
