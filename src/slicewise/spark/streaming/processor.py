@@ -30,7 +30,7 @@ from slicewise.spark.streaming.decoded import DECODED
 from slicewise.spark.streaming.heartbeat import NOW, switched_message
 from slicewise.spark.streaming.packs import ROW, read_rows, read_slices
 from slicewise.spark.streaming.returned import WHOLE, ReturnedRows, bad_metrics
-from slicewise.spark.streaming.shard_reports import reports
+from slicewise.spark.streaming.shard_reports import KEPT, reports
 from slicewise.times import INFINITY
 from slicewise.workload import Workload, without_where
 
@@ -173,7 +173,7 @@ class ShardProcessor(StatefulProcessor):
         begun = head["latest"] > -INFINITY
         silence = self.job.silence(head["arrived"], now) if begun else 0
         if not packs and not silence:
-            nothing = dict.fromkeys(("rows", "late", "failed", "overfull", *COUNTED), 0)
+            nothing = dict.fromkeys(("rows", "late", "failed", "overfull"), 0)
             return {**nothing, **bad_metrics(Counter()), **_kept(head)}, []
         job = self.job
         shard = self._shard(key, stored, rest)
@@ -208,7 +208,6 @@ class ShardProcessor(StatefulProcessor):
         after = shard.counters
         arrivals = {"rows": after.rows - before.rows, "late": after.late_rows - before.late_rows}
         arrivals |= failed | bad_metrics(bad)
-        arrivals |= {name: after.costs[name] - before.costs[name] for name in COUNTED}
         reported = (job.output.batch(block, [key.to_arrow() for key in block.keys]) for block in results.blocks)
         return {**arrivals, **_kept(head)}, chain(reported, returned_rows)
 
@@ -321,7 +320,8 @@ def _continued(state: OperatorState, head: Mapping[str, Any], job: ShardJob) -> 
 def _kept(head: Mapping[str, Any]) -> dict[str, int | None]:
     """The metrics of what a shard keeps; before its first rows a shard has no stored head."""
     counts = head.get("counts", {})
-    kept = {name: counts.get(name, 0) for name in ("keys", "slices", "tuples", "state_bytes")}
+    kept = {name: counts.get(name, 0) for name in KEPT}
+    kept |= {name: head.get("costs", {}).get(name, 0) for name in COUNTED}
     return {**kept, "watermark": head.get("watermark"), "watermark_lag_ms": head.get("watermark_lag_ms")}
 
 
