@@ -73,8 +73,7 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
     c = characteristics_of(workload, ordered=ordered)
     aggregates = list(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     label = max(len("remove tuples?"), *(min(len(repr(a)), LONGEST_LABEL) for a in aggregates))
-    opening = textwrap.wrap(_opening(workload, ordered), WIDTH, subsequent_indent=" " * 10)
-    lines = [*opening, "", "queries", *_queries(workload), "", "decisions"]
+    lines = [_opening(workload, ordered), "", "queries", *_queries(workload), "", "decisions"]
     decisions = list(_decisions(workload, c, aggregates, max_slice))
     choice = max(len(d.choice) for _, d in decisions)
     for question, decision in decisions:
