@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from slicewise.errors import QueryError
-from slicewise.plan.plan import Plan
+from slicewise.plan.explain import explain
+from slicewise.plan.plan import MaxSlice, Plan
 from slicewise.slicing.operator import Operator
 from slicewise.slicing.stats import Stats
 from slicewise.workload import Workload
 
-__all__ = ["analysis"]
+__all__ = ["analysis", "explain_analyzed"]
 
 
 def analysis(workload: Workload, op: Any) -> str:
@@ -38,6 +39,12 @@ def analysis(workload: Workload, op: Any) -> str:
     rows = list(_rows(stats, plan))
     name, count = (max(len(row[i]) for row in rows) for i in (0, 1))
     return "\n".join(["counted", *(f"  {a:<{name}}  {b:>{count}}  {c}".rstrip() for a, b, c in rows)])
+
+
+def explain_analyzed(workload: Workload, op: Any, max_slice: MaxSlice) -> str:
+    """What was decided about a workload, and what an operator of it has counted."""
+    counted = analysis(workload, op)
+    return f"{explain(workload, ordered=op.ordered, max_slice=max_slice)}\n\n{counted}"
 
 
 def _rows(stats: Stats, plan: Plan | None) -> Iterator[tuple[str, str, str]]:

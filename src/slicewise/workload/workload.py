@@ -319,9 +319,7 @@ class Workload:
             classes |= query.window.state_classes
         return frozenset(classes)
 
-    def explain(
-        self, *, ordered: bool = False, max_slice: int | str | None = None, analyze: Operator | None = None
-    ) -> str:
+    def explain(self, *, ordered: bool = False, max_slice: Any = None, analyze: Operator | None = None) -> str:
         """What the workload is, what was decided and why, in words for a terminal.
 
         Parameters
@@ -342,21 +340,15 @@ class Workload:
         >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
         >>> print(w.explain())
         workload  time ts, no keys, rows out of order by up to 0 seconds, corrected for 0 seconds
-        <BLANKLINE>
-        queries
-          trend  tumbling('1 minute')
-                 peak = max('v')
-                 context free, on time
         ...
         """
+        if analyze is not None:
+            from slicewise.slicing.analysis import explain_analyzed
+
+            return explain_analyzed(self, analyze, max_slice)
         from slicewise.plan.explain import explain
 
-        if analyze is None:
-            return explain(self, ordered=ordered, max_slice=max_slice)
-        from slicewise.slicing.analysis import analysis
-
-        counted = analysis(self, analyze)
-        return f"{explain(self, ordered=analyze.ordered, max_slice=max_slice)}\n\n{counted}"
+        return explain(self, ordered=ordered, max_slice=max_slice)
 
     def run(
         self,
@@ -398,13 +390,10 @@ class Workload:
             What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
             keys that slices are about as many as rows, and slower where few keys have most of the rows.
         ordered : bool, optional
-            No row of a stream is older than the latest one of the micro-batches before, so that its latest row is its
-            watermark. One that is older stops the query, and is named. In a batch rows are sorted anyway.
-        store : str, optional
-            ``"lazy"``, ``"eager"`` or ``"prefix"`` instead of what the plan chooses.
-        max_slice : int or str, optional
-            The most rows of a slice out of which late rows may shift others, or ``"auto"``, as for :meth:`operator`; in
-            a batch no row is late.
+            No row of a stream is older than the latest one of the micro-batches before, which is its watermark; one
+            that is stops the query, and is named. In a batch rows are sorted anyway.
+        store, max_slice : optional
+            As for :meth:`operator`; in a batch no row is late.
 
         Returns
         -------
