@@ -13,7 +13,7 @@ from slicewise.slicing.operator import Operator
 from slicewise.slicing.stats import Stats
 from slicewise.workload import Workload
 
-__all__ = ["analysis", "explain_analyzed"]
+__all__ = ["analysis", "explain_with"]
 
 
 def analysis(workload: Workload, op: Any) -> str:
@@ -41,8 +41,10 @@ def analysis(workload: Workload, op: Any) -> str:
     return "\n".join(["counted", *(f"  {a:<{name}}  {b:>{count}}  {c}".rstrip() for a, b, c in rows)])
 
 
-def explain_analyzed(workload: Workload, op: Any, max_slice: MaxSlice) -> str:
-    """What was decided about a workload, and what an operator of it has counted."""
+def explain_with(workload: Workload, ordered: bool, max_slice: MaxSlice, op: Any) -> str:
+    """What was decided about a workload, and what an operator of it has counted, if there is one."""
+    if op is None:
+        return explain(workload, ordered=ordered, max_slice=max_slice)
     counted = analysis(workload, op)
     return f"{explain(workload, ordered=op.ordered, max_slice=max_slice)}\n\n{counted}"
 

@@ -338,17 +338,12 @@ class Workload:
         --------
         >>> import slicewise as sw
         >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
-        >>> print(w.explain())
+        >>> print(w.explain().splitlines()[0])
         workload  time ts, no keys, rows out of order by up to 0 seconds, corrected for 0 seconds
-        ...
         """
-        if analyze is not None:
-            from slicewise.slicing.analysis import explain_analyzed
+        from slicewise.slicing.analysis import explain_with
 
-            return explain_analyzed(self, analyze, max_slice)
-        from slicewise.plan.explain import explain
-
-        return explain(self, ordered=ordered, max_slice=max_slice)
+        return explain_with(self, ordered, max_slice, analyze)
 
     def run(
         self,
@@ -389,11 +384,8 @@ class Workload:
         shuffle : str, optional
             What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
             keys that slices are about as many as rows, and slower where few keys have most of the rows.
-        ordered : bool, optional
-            No row of a stream is older than the latest one of the micro-batches before, which is its watermark; one
-            that is stops the query, and is named. In a batch rows are sorted anyway.
-        store, max_slice : optional
-            As for :meth:`operator`; in a batch no row is late.
+        ordered, store, max_slice : optional
+            As for :meth:`operator`. A row that is older than the latest one of earlier micro-batches stops the query.
 
         Returns
         -------
@@ -402,7 +394,7 @@ class Workload:
 
         Examples
         --------
-        With a session, ``workload.run(spark.read.parquet("rows")).show()``. What is no DataFrame is refused:
+        With a session, ``workload.run(spark.read.parquet("rows")).show()``. What is no DataFrame is refused.
 
         >>> import slicewise as sw
         >>> workload = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
@@ -435,8 +427,7 @@ class Workload:
         types : mapping or schema, optional
             Types of input columns, where the first rows do not show them: ``{"v": "double"}``.
         max_slice : int or str, optional
-            The most rows of a slice out of which late rows may shift others: the shorter, the less is computed again.
-            ``"auto"`` follows what that has cost, in rows computed again for each row that came.
+            The most rows of a slice out of which late rows may shift others; ``"auto"`` follows what that has cost.
         ahead : duration, optional
             How far ahead of the clock a row may be, such as ``"1 hour"``. One that is further ahead is named in an
             error and left out; it moves nothing, and the next call goes on. By default no row is too far ahead, unless
