@@ -42,6 +42,7 @@ def go_on(python: str, folder: Path) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.apart
 @pytest.mark.matrix
 def test_a_stream_goes_on_under_the_next_version_of_spark(tmp_path):
     source, rng = Folder(tmp_path), random.Random(5)
