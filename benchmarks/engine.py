@@ -6,7 +6,8 @@
    2000 tuples per second of event time, sum; in order, and with 20 % of the tuples delayed by 0..2 s plus a session
    window. Beside two floors measured in the same run: ``np.add.reduceat`` over the same chunks, and a bare Python loop.
 2. Flatness: one sliding window of 1 to 1000 s every second.
-3. Memory: what is stored while the rate of tuples grows.
+3. Small steps: one row and one window due, while 10^2 to 10^5 slices are held (general stream slicing, Figure 11).
+4. Memory: what is stored while the rate of tuples grows.
 
 Rates are medians over the repetitions, with the spread from the slowest to the fastest. The machine may be shared: read
 the ratios.
@@ -254,6 +255,35 @@ def flatness(rows: int, repeat: int) -> Iterator[dict]:
         yield {"table": "flatness", "seconds": seconds, "rates": [r.median for r in rates]}
 
 
+def small_steps(repeat: int) -> Iterator[dict]:
+    """One row a step and one window due, with more and more slices held: microseconds and combines per step."""
+    print("\none row a step, one window due: microseconds per step (combines)")
+    print(f"  {'slices':>8} {'max, eager':>20} {'sum, prefix':>20}")
+    for held in (100, 1_000, 10_000, 100_000):
+        found = [_small_steps(aggregate, held, 40 * repeat) for aggregate in (sw.max, sw.sum)]
+        print(f"  {held:>8} " + " ".join(f"{us:>12.0f} ({combines:>5.1f})" for us, combines in found))
+        yield {"table": "small steps", "slices": held, "microseconds": [f[0] for f in found]}
+
+
+def _small_steps(aggregate: Callable[[str], object], held: int, steps: int) -> tuple[float, float]:
+    workload = sw.Workload("t").query("w", sw.sliding(held, every=1), a=aggregate("v"))
+    op = workload.operator(types={"v": "bigint"})
+    values = np.arange(held + steps + 20) * 7 % 1009
+    op.process_batch({"t": np.arange(held), "v": values[:held]})
+    op.advance(held - 1)
+    seconds, before = [], 0
+    for t in range(held, held + steps + 20):
+        if t == held + 20:
+            before = op.stats().combines
+        started = time.perf_counter()
+        op.process(t, {"v": int(values[t])})
+        (result,) = op.advance(t)
+        seconds.append(time.perf_counter() - started)
+        window = values[result.start : result.end] if result.start >= 0 else values[: result.end]
+        assert result.values["a"] == (window.max() if aggregate is sw.max else window.sum())
+    return statistics.median(seconds[20:]) * 1e6, (op.stats().combines - before) / steps
+
+
 def memory() -> Iterator[dict]:
     """What is stored while the rate of tuples grows a hundredfold and the slices stay."""
     print("\nmemory, 100 windows of 1..20 s, out of order: stored after 60 s of event time")
@@ -280,6 +310,7 @@ def main() -> None:
         *concurrent_windows(rows, repeat),
         *one_at_a_time(min(rows, 400_000), repeat),
         *flatness(max(rows, 4_000_000 if not given.quick else 0), repeat),
+        *small_steps(repeat),
         *memory(),
     ]
     print("\n* Scotty was measured on a machine of the same kind, not in this run.")
