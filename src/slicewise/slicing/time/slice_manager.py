@@ -47,8 +47,9 @@ __all__ = ["SliceManager", "TimeState", "TimeStep"]
 
 #: Fewer slices than this are not worth merging.
 FEW_SLICES = 256
-#: A step of so few new slices, and of so few of them for each slice that is held, leaves slices where they are.
-FEW_NEW, SHARE_OF_NEW = 64, 8
+#: A step of so few new slices leaves slices where they are, and of one more for so many slices that are held, up to a
+#: number: to take in one where it stands takes about as long as to sort and merge so many.
+FEW_NEW, SLICES_PER_NEW, MOST_NEW = 2, 1000, 64
 #: How often slices that serve no window leave while slices stand: a step of one row would take half as long again.
 STEPS_OF_LEAVING = 16
 #: So many rows of a step for each slice that is held take longer than to put the slices where they will stand.
@@ -279,7 +280,7 @@ class SliceManager:
         new = sum(map(len, self._new_slices))
         if step.watermark >= INFINITY or step.old_watermark <= -INFINITY:
             return False
-        if new > FEW_NEW or new * SHARE_OF_NEW > self.held:
+        if new > min(FEW_NEW + self.held // SLICES_PER_NEW, MOST_NEW):
             return False
         if not len(self._state.slices) if self._standing is None else self._standing.is_wasteful:
             return False
