@@ -55,8 +55,14 @@ class Measured:
 class NumberedSource(Source):
     """A source whose rows know their position, which is all that puts rows of equal time in order."""
 
+    def __init__(self, source: Source) -> None:
+        fields = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
+        fields |= {"ties": (POSITION,), "types": {**source.types, POSITION: pa.int64()}}
+        super().__init__(**fields)
+        self.__dict__["around"] = source  # which knows where its columns stand
+
     def internal(self, name: str) -> Column:
-        return F.col(POSITION) if name == POSITION else super().internal(name)
+        return F.col(POSITION) if name == POSITION else self.__dict__["around"].internal(name)
 
 
 def measure_rows(
@@ -85,9 +91,7 @@ def measure_rows(
         tuple(measures),
         tuple(slice_columns.column(("measure", str(i)), F.min(_value(m, f"m{i}"))) for i, m in enumerate(measures)),
     )
-    fields = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
-    fields |= {"ties": (POSITION,), "types": {**source.types, POSITION: pa.int64()}}
-    return NumberedSource(**fields), rows, list(cells), measured
+    return NumberedSource(source), rows, list(cells), measured
 
 
 def partials_by_position(monoid: Monoid, source: NumberedSource, slice_columns: SliceColumns) -> Reader:
