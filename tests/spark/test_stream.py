@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 import slicewise as sw
 from slicewise.bad_rows import AHEAD, BAD, GAP, LATE, NO_TIME, metric_name
 from slicewise.same import is_same
+from slicewise.spark.streaming.shard_reports import SHARD_METRICS
 from slicewise.testing import Oracle, fold
 from tests.spark.running import compare, in_process, on_spark
 from tests.spark.stream_running import SCHEMA, SECOND, Folder, Run, plain, table_of
@@ -265,21 +266,16 @@ def test_progress_and_inspection_tell_how_the_stream_stands(spark, tmp_path):
     run = folder.run(spark, workload)
     first, second = run.metrics()
     kinds = dict.fromkeys(map(metric_name, BAD), 0)
-    assert first == {"rows": 3, "late": 0, "bad": 1, "failed": 0, "keys": 2, "slices": 1, "watermark": instant(11)} | {
-        **kinds,
-        "bad_no_event_time": 1,
-    }
+    assert first.keys() == second.keys() == {field.name for field in SHARD_METRICS}
+    came = {"rows": 3, "late": 0, "bad": 1, "failed": 0, "overfull": 0, "keys": 2, "slices": 1, "tuples": 0, "lifts": 3}
+    came |= {"watermark": instant(11), "watermark_lag_ms": 1000, **kinds, "bad_no_event_time": 1}
+    assert {name: first[name] for name in came} == came
     # The row at 3 came when the watermark stood at 11, behind the end of its only window.
-    assert second == {
-        "rows": 3,
-        "late": 1,
-        "bad": 0,
-        "failed": 0,
-        "keys": 4,
-        "slices": 2,
-        "watermark": instant(30),
-        **kinds,
-    }
+    came = {"rows": 3, "late": 1, "bad": 0, "failed": 0, "overfull": 0, "keys": 4, "slices": 2, "tuples": 0}
+    came |= {"watermark": instant(30), "watermark_lag_ms": 1000, **kinds}
+    assert {name: second[name] for name in came} == came
+    assert second["lifts"] > first["lifts"]
+    assert second["state_bytes"] > 0
     told = sw.inspect(folder.checkpoint, spark)
     assert (told.shards, told.keys, told.slices, told.tuples) == (3, 4, 2, 0)
     assert (told.rows, told.results, told.late, told.watermark) == (6, 3, 1, 30 * SECOND)
