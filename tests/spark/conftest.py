@@ -5,6 +5,7 @@ The others need no JVM and run in ``make check``. A test that starts a process w
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.spark.cluster import Cluster
 HERE = Path(__file__).parent
+#: Spark has pipelines since 4.1: where there are none, there is nothing to be tried.
+collect_ignore = [] if importlib.util.find_spec("pyspark.pipelines") else ["test_known_frames.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 import slicewise as sw
 from slicewise.plan.plan import VALUES
 from slicewise.slicing.operator import Operator
+from tests.arrow_rows import rows_with_maps
 
 
 @contextlib.contextmanager
@@ -57,10 +58,7 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     window = table.schema.field("window").type
     bounds = pa.struct([(f.name, pa.int64()) for f in window])
     at = table.column_names.index("window")
-    rows: list[dict[str, Any]] = table.set_column(at, "window", table.column("window").cast(bounds)).to_pylist(
-        maps_as_pydicts="strict"
-    )
-    return rows
+    return rows_with_maps(table.set_column(at, "window", table.column("window").cast(bounds)))
 
 
 def compare(found: pa.Table, expected: pa.Table, keys: Iterable[str]) -> None:

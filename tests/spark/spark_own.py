@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 import slicewise as sw
+from tests.arrow_rows import rows_with_maps
 from tests.spark.running import same
 
 Both = tuple[sw.windows.Window, Column]
@@ -103,8 +104,7 @@ def _by_place(frame: DataFrame, place: list[str]) -> dict[str, dict[str, Any]]:
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of a table, instants as microseconds: a datetime of one zone does not know its own second hour."""
     columns = {name: _without_zones(table.column(i).combine_chunks()) for i, name in enumerate(table.column_names)}
-    rows: list[dict[str, Any]] = pa.table(columns).to_pylist(maps_as_pydicts="strict")
-    return rows
+    return rows_with_maps(pa.table(columns))
 
 
 def _without_zones(array: pa.Array) -> pa.Array:

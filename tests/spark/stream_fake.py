@@ -36,6 +36,7 @@ from slicewise.spark.streaming.shard_reports import report_type
 from slicewise.spark.streaming.stream import _ahead, _can_slice, _job
 from slicewise.spark.types import arrow_type
 from slicewise.times import INFINITY
+from tests.arrow_rows import rows_with_maps
 from tests.slicing.running import TYPES
 
 #: Rows of a micro-batch, by partition.
@@ -268,7 +269,7 @@ class FakeStream:
         table = pa.table({name: _numbers(column.flatten()) for name, column in columns.items()})
         found = []
         # Maps are dicts, as the operator has them.
-        for row in table.to_pylist(maps_as_pydicts="strict"):
+        for row in rows_with_maps(table):
             if row["change"] == LATE_CHANGE:
                 late.append((row[LATE], row[REASON]))
             else:

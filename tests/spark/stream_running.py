@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import slicewise as sw
+from tests.arrow_rows import rows_with_maps
 
 SECOND = 1_000_000
 TABLE = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string()), ("v", pa.int64())])
@@ -95,7 +96,7 @@ def plain(table: pa.Table) -> list[dict[str, Any]]:
     found = []
     bounds = pa.struct([("start", pa.int64()), ("end", pa.int64())])
     at = table.column_names.index("window")
-    for row in table.set_column(at, "window", table.column("window").cast(bounds)).to_pylist(maps_as_pydicts="strict"):
+    for row in rows_with_maps(table.set_column(at, "window", table.column("window").cast(bounds))):
         window = row.pop("window")
         row["start"], row["end"] = (None, None) if window is None else (_seconds(b) for b in window.values())
         found.append(row)

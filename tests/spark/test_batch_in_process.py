@@ -18,6 +18,7 @@ from slicewise.spark import arrow_io, composing, row_route
 from slicewise.spark.key_numbers import normal_form, number_keys
 from slicewise.spark.types import spark_type
 from slicewise.testing import Oracle
+from tests.arrow_rows import rows_with_maps
 from tests.slicing import strategies as some
 from tests.spark.running import compare, in_process, on_spark
 from tests.spark.spark_own import plain_rows
@@ -201,7 +202,7 @@ def test_a_key_with_many_rows_taken_piece_by_piece(monkeypatch, chunk):
     )
     names = [q.name for q in workload.queries]
     mine = []
-    for row in found.to_pylist(maps_as_pydicts="strict"):
+    for row in rows_with_maps(found):
         bounds = (row["start"], row["end"]) if row["span_start"] is None else (row["span_start"], row["span_end"])
         mine.append(((row["k0"],), names[row["query"]], *bounds, {f"v{i}": row[f"v{i}"] for i in range(3)}))
     expected = [

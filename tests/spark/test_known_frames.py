@@ -14,8 +14,6 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 import slicewise as sw
 from slicewise.spark.session import ROCKSDB
 
-pytest.importorskip("pyspark.pipelines", reason="Spark has pipelines since 4.1")
-
 SCHEMA = StructType(
     [StructField("ts", TimestampType()), StructField("k", StringType()), StructField("v", LongType())]
     + [StructField("note", StringType())]
