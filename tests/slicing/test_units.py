@@ -57,9 +57,9 @@ def shifted(workload: sw.Workload, unit: str, start: int) -> sw.Workload:
     found = workload
     for query in workload.queries:
         window = query.window
-        if window.kind == "landmark":
+        if window.kind == "landmark" and window.measure.is_event_time:
             window = sw.landmark(every=window.every, since=window.since + ticks)
-        elif window.kind == "between":
+        elif window.kind == "between" and window.measure.is_event_time:
             window = sw.between(window.start + ticks, window.end + ticks)
         found = found.without(query.name).query(query.name, window, **query.aggregates)
     return found

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import slicewise as sw
+from slicewise.aggregates.categories import By
+from slicewise.aggregates.filtered import Filtered
 from slicewise.amounts import INTEGER, TIME, Amount, to_amount
 from slicewise.windows import Landmark, Window
 
@@ -57,6 +59,10 @@ def _changed(
 
 
 def _aggregate(aggregate: Any, length: Length) -> Any:
+    if isinstance(aggregate, Filtered):
+        return _aggregate(aggregate.inner, length).where(aggregate.condition.text)
+    if isinstance(aggregate, By):
+        return _aggregate(aggregate.inner, length).by(aggregate.category, most=aggregate.most)
     if isinstance(aggregate, sw.ewma):
         return sw.ewma(*aggregate.columns, half_life=length(int(aggregate.half_life.size), "half_life"))
     # Rates are per second, and plain integers know no seconds.
