@@ -396,7 +396,7 @@ class Operator:
         >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count()).operator()
         >>> _ = op.process_batch({"t": [1, 4, 12]})
         >>> sorted(op.snapshot())
-        ['bound', 'counters', 'fingerprint', 'format', 'held', 'watermark', 'workload']
+        ['bound', 'costs', 'counters', 'fingerprint', 'format', 'held', 'watermark', 'workload']
         """
         self._check_open()
         self._feed.flush()
