@@ -22,10 +22,10 @@ def windows_of(window: Window) -> list[tuple[int, int]]:
         growing = range(every, length + 1, every)
         return [(p, p + grown) for p in periods for grown in growing if abs(p) <= FAR]
     if isinstance(window, Landmark):
-        every = int(window.every.size)
-        return [(window.since, end) for end in range(window.since + every, FAR, every)]
+        every, since = int(window.every.size), int(window.since)
+        return [(since, end) for end in range(since + every, FAR, every)]
     assert isinstance(window, Between)
-    return [(window.start, window.end)]
+    return [(int(window.start), int(window.end))]
 
 
 def edges_of(windows: list[Window]) -> list[int]:

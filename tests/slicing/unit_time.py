@@ -64,7 +64,8 @@ def _aggregate(aggregate: Any, length: Length) -> Any:
     if isinstance(aggregate, By):
         return _aggregate(aggregate.inner, length).by(aggregate.category, most=aggregate.most)
     if isinstance(aggregate, sw.ewma):
-        return sw.ewma(*aggregate.columns, half_life=length(int(aggregate.half_life.size), "half_life"))
+        (column,) = aggregate.columns
+        return sw.ewma(column, half_life=length(int(aggregate.half_life.size), "half_life"))
     # Rates are per second, and plain integers know no seconds.
     return sw.increase(*aggregate.columns) if isinstance(aggregate, sw.rate) else aggregate
 
