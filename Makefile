@@ -46,14 +46,14 @@ check: lint ## Format, lint, types and the quick tests, without a JVM: under a m
 test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test: lint ## Format, lint, types and all tests
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25 -m "not apart" \
-		--ignore=tests/spark/test_stream_kill.py \
+		--ignore=tests/spark/test_stream_kill.py --ignore=tests/sources/test_kafka_kill.py \
 		--ignore=tests/spark/test_cluster.py
 
 coverage: $(STAMP) ## Which lines the quick tests run; a report, not a gate
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow" --cov=slicewise --cov-report=term:skip-covered
 
 kill: $(STAMP) ## Kill a stream at every kind of moment; nothing may be lost or doubled. KILLS=20
-	SLICEWISE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/spark/test_stream_kill.py
+	SLICEWISE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/spark/test_stream_kill.py tests/sources/test_kafka_kill.py
 
 wheels: $(STAMP) ## Try what README says of each extra, in a fresh environment. EXTRAS=all
 	SLICEWISE_WHEELS="$(EXTRAS)" $(BIN)/python -m pytest -q tests/test_wheels.py
