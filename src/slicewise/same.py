@@ -27,6 +27,8 @@ def is_same(a: Any, b: Any, scale: float | None = None) -> bool:
     True
     >>> is_same([1, 2], [1, 3])
     False
+    >>> is_same({1.0: 2, float("nan"): 1}, {1.0: 2, float("nan"): 1})
+    True
     """
     if a is b:
         return True
@@ -37,7 +39,9 @@ def is_same(a: Any, b: Any, scale: float | None = None) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.shape == b.shape and is_same(a.tolist(), b.tolist(), scale)
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(is_same(a[k], b[k], scale) for k in a)
+        if a.keys() == b.keys():
+            return all(is_same(a[k], b[k], scale) for k in a)
+        return _are_same_keys(a, b) and is_same([*a.values()], [*b.values()], scale)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(is_same(x, y, scale) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) or isinstance(b, float):
@@ -75,6 +79,11 @@ def _numbers(value: Any) -> Iterator[float]:
             yield float(value)
         except (TypeError, ValueError, OverflowError):
             return
+
+
+def _are_same_keys(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> bool:
+    """Whether keys are equal one after the other, two NaNs among them, which no mapping takes for one."""
+    return len(a) == len(b) and all(x == y or (x != x and y != y) for x, y in zip(a, b, strict=True))
 
 
 def _is_near(a: float, b: float, scale: float | None) -> bool:
