@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,10 @@ def run(console: Console, errors: Console, rows: int, folder: Path, sliding_rows
     console.print(f"{count(rows)} positions of {len(SENSORS)} sensors, 2000 a second, a fifth of them up to 2 s late\n")
     for part in ("positions", "results", "checkpoint"):
         shutil.rmtree(folder / part, ignore_errors=True)
-    _write_positions(folder / "positions", rows)
+    with stopping() as stop:
+        _write_positions(folder / "positions", rows, stop)
+    if stop.is_set():
+        raise KeyboardInterrupt
     with _Paced(errors) as status:
         status.doing("starting Spark")
         with filtered(status.line):
@@ -108,12 +112,15 @@ def run(console: Console, errors: Console, rows: int, folder: Path, sliding_rows
         spark.stop()
 
 
-def _write_positions(folder: Path, rows: int) -> None:
-    """Write the positions in order of arrival, one file per micro-batch."""
+def _write_positions(folder: Path, rows: int, stop: threading.Event) -> None:
+    """Write the positions in order of arrival, one file per micro-batch, until ``stop`` is set."""
+    # An interrupt raised in the middle of NumPy or Arrow can be swallowed there; between two files it cannot.
     folder.mkdir(parents=True)
     stream = disordered(football(rows, start=KICK_OFF, keys=len(SENSORS), seed=1), seed=2)
     names = np.array(SENSORS, object)
     for number, chunk in enumerate(stream.chunks(BATCH)):
+        if stop.is_set():
+            return
         assert chunk.keys is not None
         speed = _speed(chunk.times, chunk.keys, chunk.columns["x"])
         columns = {
