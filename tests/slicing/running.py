@@ -40,22 +40,24 @@ def run_operator(
     between: Callable[[Any], Any] = lambda op: op,
     one_by_one: bool = False,
 ) -> list[list[sw.Result]]:
-    """The results of each epoch; ``between`` may replace the operator after every call."""
-    out = []
+    """The results of each epoch; ``between`` may replace the operator after every call.
+
+    Results are read at the very end: what was reported must not change with the state that it came from.
+    """
+    kept = []
     for chunks, mark in epochs:
-        found: list[sw.Result] = []
+        results: list[Iterable[sw.Result]] = []
         for chunk in chunks:
             if one_by_one:
-                for row in chunk:
-                    found += op.process(row["t"], row)
+                results += [op.process(row["t"], row) for row in chunk]
             else:
-                found += op.process_batch(columns_of(chunk))
+                results.append(op.process_batch(columns_of(chunk)))
             op = between(op)
-        found += op.close() if mark is None else op.advance(mark)
-        out.append(found)
+        results.append(op.close() if mark is None else op.advance(mark))
+        kept.append(results)
         if mark is not None:
             op = between(op)
-    return out
+    return [[r for block in results for r in block] for results in kept]
 
 
 def run_oracle(workload: sw.Workload, epochs: Sequence[Epoch]) -> tuple[list[list[sw.Result]], list[LateRow]]:

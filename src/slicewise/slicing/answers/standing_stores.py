@@ -96,8 +96,10 @@ class StandingLazy(StandingStore):
 
     def query(self, low: np.ndarray, high: np.ndarray) -> Parts:
         if len(low) == 1:
-            run = take_parts(self.leaves, slice(int(low[0]), int(high[0])))
-            return run if len(run[0]) == 1 else self.monoid.fold(run, np.zeros(1, np.int64))
+            first, end = int(low[0]), int(high[0])
+            if end - first == 1:
+                return take_parts(self.leaves, low)  # a copy: answers outlive what stands in the slot
+            return self.monoid.fold(take_parts(self.leaves, slice(first, end)), np.zeros(1, np.int64))
         index, starts = expand_ranges(low, high)
         return self.monoid.fold(take_parts(self.leaves, index), starts)
 
