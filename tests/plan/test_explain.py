@@ -35,6 +35,16 @@ def test_every_decision_has_its_reason_beside_it():
     assert [name for name in routes if name.strip()] == ["trend", "visit", "recent", "as a stream"]
 
 
+def test_what_is_kept_once_for_several_aggregates_is_said():
+    moments = {"s": sw.sum("v"), "m": sw.avg("v"), "d": sw.stddev("v"), "other": sw.sum("w")}
+    others = {"mid": sw.median("v"), "high": sw.percentile("v", 0.9), "only": sw.bool_and("b"), "n": sw.count()}
+    workload = sw.Workload("t").query("q", sw.tumbling(5), **moments, **others)
+    kept = workload.explain().split("kept per slice")[1].split("on Spark")[0]
+    shared = re.findall(r"  one partial for (.*)", kept)
+    assert shared == ["sum('v'), avg('v'), stddev('v')", "median('v'), percentile('v', 0.9)"]
+    assert "one partial" not in sw.Workload("t").query("q", sw.tumbling(5), s=sw.sum("v"), top=sw.max("v")).explain()
+
+
 def removal(lateness, window=None, **aggregates):
     workload = sw.Workload("t", lateness=lateness).query("q", window or sw.tumbling(sw.rows(10)), **aggregates)
     said = workload.explain()

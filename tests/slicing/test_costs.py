@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +53,25 @@ def test_a_row_in_order_takes_two_combines_and_a_window_one_with_running_values(
 def test_a_row_takes_one_combine_and_a_window_one_less_than_slices_where_they_are_folded(n):
     op, time = holding(n, sw.sum, "lazy")
     assert max(costs_of(op, time, 5)) <= 1 + n - 1
+
+
+def test_the_shape_of_figure_11():
+    """General stream slicing, Figure 11: the cost of one result, with ten times as many slices held each time.
+
+    Lazy slicing folds them all when a window is due; eager slicing takes a few nodes more for each doubling; a running
+    value takes one inverse, whatever is held.
+    """
+
+    def cost(n, store):
+        op, time = holding(n, sw.sum, store)
+        return max(costs_of(op, time, 3))
+
+    lazy = [cost(n, "lazy") for n in (300, 3000)]
+    eager, prefix = ([cost(n, store) for n in HELD] for store in ("eager", "prefix"))
+    assert lazy[1] / lazy[0] == pytest.approx(10, rel=0.02)
+    assert max(b - a for a, b in pairwise(eager)) <= 4 * math.log2(10) + 4
+    assert eager[-1] < lazy[0]
+    assert len(set(prefix)) == 1
 
 
 @pytest.mark.parametrize("n", HELD)

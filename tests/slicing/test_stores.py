@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
+from slicewise.aggregates import parts as parts_module
 from slicewise.columns import Column
 from slicewise.errors import AggregateError
 from slicewise.same import is_same
@@ -70,9 +72,10 @@ def test_all_stores_give_the_fold_of_the_range(case, data):
     for a, b in zip(low.tolist(), high.tolist(), strict=True):
         one = reduce(monoid.combine, (tuple(p[i : i + 1] for p in parts) for i in range(a, b)))
         expected += monoid.lower(one).to_pylist()
-    for kind in kinds:
-        found = STORES[kind](monoid, parts).query(low, high)
-        assert is_same(monoid.lower(found).to_pylist(), expected), kind
+    for kind, most in [*((kind, parts_module.MOST_FOLDED) for kind in kinds), ("lazy", data.draw(st.integers(1, 30)))]:
+        with mock.patch.object(parts_module, "MOST_FOLDED", most):
+            found = STORES[kind](monoid, parts).query(low, high)
+        assert is_same(monoid.lower(found).to_pylist(), expected), (kind, most)
 
 
 @given(st.lists(st.sampled_from([2**62, 2**63 - 1, -(2**63), -(2**62), 1, 0, -1]), min_size=1, max_size=30), st.data())

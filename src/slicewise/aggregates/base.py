@@ -27,6 +27,7 @@ from slicewise.aggregates.parts import (
     Parts,
     concat_parts,
     fold_pairwise,
+    fold_ranges,
     parts_from_data,
     parts_to_data,
     pick_parts,
@@ -38,7 +39,6 @@ from slicewise.aggregates.parts import (
 from slicewise.amounts import Amount
 from slicewise.columns import Column, column_of_objects
 from slicewise.errors import AggregateError
-from slicewise.kernels import expand_ranges
 
 __all__ = [
     "BUILT_IN",
@@ -366,8 +366,7 @@ class Monoid(ABC):
 
     def over_ranges(self, parts: Parts, low: np.ndarray, high: np.ndarray) -> Parts:
         """The combination of the partials in each range ``[low, high)``, or what stands for it until it is lowered."""
-        index, starts = expand_ranges(low, high)
-        return self.fold(take_parts(parts, index), starts)
+        return fold_ranges(self.fold, parts, low, high)
 
     def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
         """``fold(lift(...))``: one partial per segment of rows. Override where lifting row by row is a waste."""

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from slicewise.kernels import expand_ranges
 from slicewise.ragged import Ragged
 
 __all__ = [
     "Parts",
     "concat_parts",
     "fold_pairwise",
+    "fold_ranges",
     "parts_from_data",
     "parts_to_data",
     "pick_parts",
@@ -27,6 +29,8 @@ __all__ = [
 
 #: One array per part: NumPy's, or a :class:`~slicewise.ragged.Ragged` one where a partial holds several values.
 Parts = tuple[Any, ...]
+#: So many partials are folded at once, at most.
+MOST_FOLDED = 1 << 23
 
 
 def take_parts(parts: Parts, index: Any) -> Parts:
@@ -45,6 +49,17 @@ def concat_parts(partials: Sequence[Parts]) -> Parts:
         Ragged.concat(arrays) if isinstance(arrays[0], Ragged) else np.concatenate(arrays)
         for arrays in zip(*partials, strict=True)
     )
+
+
+def fold_ranges(fold: Callable[[Parts, np.ndarray], Parts], parts: Parts, low: np.ndarray, high: np.ndarray) -> Parts:
+    """The fold of the partials in each range ``[low, high)``."""
+    behind = np.cumsum(high - low)
+    if len(low) > 1 and behind[-1] > MOST_FOLDED:
+        # Long windows that overlap hold each partial many times over: memory for half of them at a time.
+        cut = np.clip(np.searchsorted(behind, behind[-1] // 2, "right"), 1, len(low) - 1)
+        return concat_parts([fold_ranges(fold, parts, low[h], high[h]) for h in (slice(cut), slice(cut, None))])
+    index, starts = expand_ranges(low, high)
+    return fold(take_parts(parts, index), starts)
 
 
 def put_parts(parts: Parts, index: np.ndarray, values: Parts) -> Parts:

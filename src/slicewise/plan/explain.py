@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import textwrap
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from slicewise.aggregates.arithmetic import Count
-from slicewise.aggregates.base import Aggregate
+from slicewise.aggregates.base import Aggregate, Monoid
 from slicewise.aggregates.filtered import unfiltered
 from slicewise.aggregates.histograms import OfHistogram
+from slicewise.aggregates.sharing import shared_monoids
 from slicewise.amounts import INTEGER, Amount
+from slicewise.errors import SlicewiseError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import (
     Decision,
@@ -34,6 +39,8 @@ EXACT = (Count, OfHistogram)
 NARROWEST = 30
 #: Aggregates with longer names push their line out of the columns.
 LONGEST_LABEL = 40
+#: Types that columns may have, of which every aggregate takes one.
+LIKELY_TYPES = (pa.float64(), pa.int64(), pa.bool_(), pa.string())
 #: How many queries are listed; of more, the rest is counted.
 LISTED = 12
 
@@ -81,6 +88,9 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
     lines += ["", "kept per slice", "  first and last event time, rows"]
     for aggregate in aggregates:
         lines += _row(repr(aggregate), Decision(_traits(aggregate), ""), label, 0)
+    for together in _sharing(aggregates):
+        shared = ", ".join(map(repr, together))
+        lines += textwrap.wrap(f"one partial for {shared}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     if keep_tuples(c):
         stored = ", ".join(map(str, dict.fromkeys([workload.time, *workload.columns])))
         lines += textwrap.wrap(f"and each row: {stored}", WIDTH, initial_indent="  ", subsequent_indent="    ")
@@ -211,6 +221,24 @@ def _store(aggregate: Aggregate, c: Characteristics) -> Decision:
         f"{exact.choice} where the column's type is exact "
         f"(integers, decimals): {exact.reason}; else {rounded.choice}: {rounded.reason}",
     )
+
+
+def _sharing(aggregates: list[Aggregate]) -> list[list[Aggregate]]:
+    """Aggregates whose partials are kept as one, wherever there are several of them."""
+    bound = [(a, monoid) for a in aggregates if (monoid := _bound(a)) is not None]
+    _, places = shared_monoids([monoid for _, monoid in bound])
+    groups: dict[int, list[Aggregate]] = {}
+    for (aggregate, _), place in zip(bound, places, strict=True):
+        groups.setdefault(place, []).append(aggregate)
+    return [together for together in groups.values() if len(together) > 1]
+
+
+def _bound(aggregate: Aggregate) -> Monoid | None:
+    """An aggregate on columns of some type that it takes: which parts are shared depends on no type."""
+    for type_ in LIKELY_TYPES:
+        with contextlib.suppress(SlicewiseError):
+            return aggregate.bind(*[type_] * len(aggregate.columns))
+    return None
 
 
 def _traits(aggregate: Aggregate) -> str:
