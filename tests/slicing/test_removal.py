@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections import Counter
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import slicewise as sw
 from slicewise.aggregates.guarded import GuardedMonoid
+from slicewise.same import is_same
 from slicewise.slicing.rows.cut_updates import CachedCuts, CutUpdate
 from tests.counting import Counting
 from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
@@ -185,7 +187,7 @@ WINDOW = st.one_of(
     st.just(sw.frames("v > 0")),
 )
 AGGREGATES = ["sum", "max", "min", "count", "range_", "max_count", "min_count", "collect_list", "median"]
-AGGREGATES += ["avg", "last", "m4", "histogram", "count_distinct"]
+AGGREGATES += ["avg", "last", "m4", "histogram", "count_distinct", "product"]
 
 
 @given(st.lists(WINDOW, min_size=1, max_size=3), steps(), st.sampled_from([0, 5, 20, 1000]), st.booleans())
@@ -198,6 +200,28 @@ def test_corrections_equal_the_oracles_for_every_way_of_removal(windows, epochs,
         workload = workload.query(f"q{i}", window, **computed, **words)
     expected, _ = run_oracle(workload, epochs)
     assert_same(run_operator(workload.operator(types=TYPES), epochs), expected)
+
+
+def test_products_are_divided_and_computed_again_only_where_an_infinity_leaves():
+    values = [2.0, 0.5, -3.0, 0.3, 1.5] * 80
+    values[13], values[170], values[157] = 0.0, 0.0, math.inf
+    times = list(range(0, 4000, 10))
+    workload = sw.Workload("t", lateness=10_000).query("q", sw.tumbling(sw.rows(40)), p=sw.product("v"))
+    op = workload.operator(types={"v": pa.float64()})
+    op.process_batch({"t": times, "v": values})
+    reported = {r.start: r.values["p"] for r in op.advance(4000)}
+    recomputations = []
+    for late in (5, 15, 25, 35, 45):  # every row shifts, and of each window the last one leaves
+        before = op.stats().recomputations
+        times, values = [*times, late], [*values, 7.0]
+        op.process(late, {"v": 7.0})
+        reported |= {r.start: r.values["p"] for r in op.advance(4000)}
+        recomputations.append(op.stats().recomputations - before)
+    assert recomputations == [0, 0, 1, 0, 0]
+    ordered = [v for _, v in sorted(zip(times, values, strict=True))]
+    expected = {i: math.prod(ordered[i : i + 40]) for i in range(0, 400, 40)}
+    assert sum(v == 0 for v in expected.values()) == 1
+    assert is_same(reported, expected)
 
 
 # -- slices of a bounded size

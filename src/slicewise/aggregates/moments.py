@@ -131,6 +131,10 @@ class ProductMonoid(Monoid):
             products = np.ldexp(mantissa, np.clip(exponent, -5000, 5000))
             return Column(np.where(zeros > 0, mantissa * 0.0, products), self.result, present(n))
 
+    def failed(self, parts: Parts) -> np.ndarray:
+        """An infinity that has left leaves no number behind; those that are still there give the same again."""
+        return np.flatnonzero(np.isnan(parts[0]))
+
     def upgraded(self, parts: Parts) -> Parts:
         if len(parts) == 4:
             return parts

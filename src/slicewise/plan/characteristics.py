@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from slicewise.aggregates.base import Aggregate
 from slicewise.aggregates.filtered import unfiltered
 from slicewise.aggregates.histograms import OfHistogram
+from slicewise.aggregates.moments import Product
 from slicewise.aggregates.order import MaxCount, MinCount, Range
 from slicewise.windows import Context
 from slicewise.workload import Workload
@@ -23,7 +24,8 @@ class AggregateTraits:
     """What the decisions need to know of an aggregate.
 
     ``extreme`` means that it is made of extremes and takes rows in any order: rows that do not hold the extreme may
-    leave without a trace. ``ranked`` means that ranges of its partials are read off the ranks of values.
+    leave without a trace. ``ranked`` means that ranges of its partials are read off the ranks of values. ``divides``
+    means that its inverse is a division, which loses no digits where a difference of floats would.
     """
 
     name: str
@@ -33,6 +35,7 @@ class AggregateTraits:
     kind: str = "distributive"
     extreme: bool = False
     ranked: bool = False
+    divides: bool = False
 
     @classmethod
     def of(cls, aggregate: Aggregate) -> AggregateTraits:
@@ -44,7 +47,8 @@ class AggregateTraits:
         extreme = a.commutative and (a.selective or of_extremes)
         # A subclass with functions of its own has no histograms on arrays.
         ranked = isinstance(inner, OfHistogram) and inner.ranked and type(inner).bind is not Aggregate.bind
-        return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind, extreme, ranked)
+        divides = type(inner).invert is Product.invert
+        return cls(repr(a), a.commutative, a.invertible, a.timed, a.kind, extreme, ranked, divides)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def how_rows_leave(aggregate: AggregateTraits, *, exact: bool) -> Decision:
     ``"spare"`` is to leave it alone, unless the rows that leave hold its extreme: then it is computed again.
     """
     name = aggregate.name
-    if aggregate.invertible and aggregate.commutative and exact:
+    if aggregate.invertible and aggregate.commutative and (exact or aggregate.divides):
         return Decision("invert", f"{name} has an inverse")
     if aggregate.extreme:
         return Decision("spare", f"{name} has no inverse: computed again only where the rows that leave hold it")
