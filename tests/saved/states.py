@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,13 @@ from slicewise.spark.streaming.processor import FORMAT as CHECKPOINT_FORMAT
 from tests.spark.stream_fake import FakeHandle, FakeStream, Workers
 
 FOLDER = Path(__file__).parent
-#: The first formats that every later version reads.
-FIRST_SNAPSHOT, FIRST_CHECKPOINT = 5, 4
 TYPES = {"k": pa.string(), "v": pa.int64(), "w": pa.string()}
 #: After so many steps the state was written.
 WRITTEN_AFTER = 6
 STEPS = 12
 
 
-def workload() -> sw.Workload:
+def kept_in_every_way() -> sw.Workload:
     """Every way of keeping state: slices, sessions, stored rows, ordered rows, what user code remembers."""
     base = sw.Workload(time="t", keys=["k"], watermark=5, lateness=40)
     return (
@@ -43,6 +42,89 @@ def workload() -> sw.Workload:
         .query("runs", sw.frames("v > 2"), n=sw.count())
         .query("enough", sw.policy(_is_enough, watch={"n": sw.count()}), total=sw.sum("v"))
     )
+
+
+def of_computed_columns() -> sw.Workload:
+    """Columns that are computed, rows that are meant, maps by category, partials that grow, shared ones."""
+    base = sw.Workload(time="t", keys=["k"], watermark=5, lateness=40, where="v is null or v < 5")
+    twice = sw.expr("v * 2 + 1")
+    return (
+        base.query("sums", sw.sliding(30, every=10), total=sw.sum(twice), odd=sw.sum("v").where("v % 2 = 1"))
+        .query("maps", sw.tumbling(20), by=sw.sum(twice).by("w"), d=sw.stddev("v"), p=sw.product(twice))
+        .query("values", sw.sliding(40, every=20), different=sw.count_distinct("v", "w"), middle=sw.median(twice))
+        .query("counts", sw.sliding(sw.rows(4), every=sw.rows(2)), seen=sw.histogram(twice), top=sw.largest("v", 2))
+        .query("visits", sw.session(7), best=sw.max_by("w", twice), rise=sw.longest_rise("v"))
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workload, and the first formats of its state that every later version reads."""
+
+    name: str
+    workload: Callable[[], sw.Workload]
+    first_snapshot: int
+    first_checkpoint: int
+
+    def snapshot(self, version: int) -> Path:
+        """The file of a snapshot."""
+        return FOLDER / f"snapshot-{version}{self.name}.bin"
+
+    def checkpoint(self, version: int) -> Path:
+        """The file of the state of all shards."""
+        return FOLDER / f"checkpoint-{version}{self.name}.json"
+
+    def snapshots(self) -> range:
+        """The formats that must be read."""
+        return range(self.first_snapshot, SNAPSHOT_FORMAT + 1)
+
+    def checkpoints(self) -> range:
+        """The formats that must be read."""
+        return range(self.first_checkpoint, CHECKPOINT_FORMAT + 1)
+
+    def new_operator(self) -> Any:
+        """An operator that has seen nothing."""
+        return self.workload().operator(types=TYPES)
+
+    def new_stream(self, handles: dict[int, FakeHandle] | None = None) -> FakeStream:
+        """A stream on two shards, from scratch or from a state; nothing is decoded already."""
+        return FakeStream(self.workload(), types=TYPES, shards=2, workers=Workers(0), handles=handles)
+
+    def read_snapshot(self, version: int) -> Any:
+        """A snapshot of one format."""
+        return plain.load(self.snapshot(version).read_bytes(), self.workload().trusted)
+
+    def read_checkpoint(self, version: int) -> dict[int, FakeHandle]:
+        """The state of all shards, of one format."""
+        handles = {}
+        for shard, chunks in json.loads(self.checkpoint(version).read_text()).items():
+            handles[int(shard)] = handle = FakeHandle()
+            handle.map.data = {(name,): (base64.b64decode(data), head) for name, (data, head) in chunks.items()}
+            handle.commit()
+        return handles
+
+    def write(self) -> Iterator[Path]:
+        """Write the state of the present formats, where it is not there yet."""
+        snapshot, checkpoint = self.snapshot(SNAPSHOT_FORMAT), self.checkpoint(CHECKPOINT_FORMAT)
+        if not snapshot.exists():
+            op = self.new_operator()
+            for step in range(WRITTEN_AFTER):
+                op.process_batch(columns_of(step))
+                op.advance(13 * step)
+            snapshot.write_bytes(plain.dump(op.snapshot(), self.workload().trusted))
+            yield snapshot
+        if not checkpoint.exists():
+            stream = self.new_stream()
+            stream_results(stream, range(WRITTEN_AFTER))
+            chunks = {
+                shard: {n: (base64.b64encode(data).decode(), head) for (n,), (data, head) in handle.map.data.items()}
+                for shard, handle in stream.handles.items()
+            }
+            checkpoint.write_text(json.dumps(chunks, indent=1))
+            yield checkpoint
+
+
+CASES = [Case("", kept_in_every_way, 5, 4), Case("-computed", of_computed_columns, 6, 5)]
 
 
 def _is_enough(total: dict[str, Any], oldest: dict[str, Any]) -> bool:
@@ -74,58 +156,12 @@ def operator_results(op: Any, steps: range) -> list[Any]:
     return results + list(op.close())
 
 
-def new_operator() -> Any:
-    """An operator that has seen nothing."""
-    return workload().operator(types=TYPES)
-
-
 def stream_results(stream: FakeStream, steps: range) -> list[Any]:
     """What a stream reports in some micro-batches."""
     return [result for step in steps for result in stream.batch([rows_of(step)])]
 
 
-def new_stream(handles: dict[int, FakeHandle] | None = None) -> FakeStream:
-    """A stream on two shards, from scratch or from a state; nothing is decoded already."""
-    return FakeStream(workload(), types=TYPES, shards=2, workers=Workers(0), handles=handles)
-
-
-def read_snapshot(version: int) -> Any:
-    """A snapshot of one format."""
-    return plain.load((FOLDER / f"snapshot-{version}.bin").read_bytes(), workload().trusted)
-
-
-def read_checkpoint(version: int) -> dict[int, FakeHandle]:
-    """The state of all shards, of one format."""
-    handles = {}
-    for shard, chunks in json.loads((FOLDER / f"checkpoint-{version}.json").read_text()).items():
-        handles[int(shard)] = handle = FakeHandle()
-        handle.map.data = {(name,): (base64.b64decode(data), head) for name, (data, head) in chunks.items()}
-        handle.commit()
-    return handles
-
-
-def write() -> Iterator[Path]:
-    """Write the state of the present formats, where it is not there yet."""
-    snapshot = FOLDER / f"snapshot-{SNAPSHOT_FORMAT}.bin"
-    if not snapshot.exists():
-        op = new_operator()
-        for step in range(WRITTEN_AFTER):
-            op.process_batch(columns_of(step))
-            op.advance(13 * step)
-        snapshot.write_bytes(plain.dump(op.snapshot(), workload().trusted))
-        yield snapshot
-    checkpoint = FOLDER / f"checkpoint-{CHECKPOINT_FORMAT}.json"
-    if not checkpoint.exists():
-        stream = new_stream()
-        stream_results(stream, range(WRITTEN_AFTER))
-        chunks = {
-            shard: {name: (base64.b64encode(data).decode(), head) for (name,), (data, head) in handle.map.data.items()}
-            for shard, handle in stream.handles.items()
-        }
-        checkpoint.write_text(json.dumps(chunks, indent=1))
-        yield checkpoint
-
-
 if __name__ == "__main__":
-    for path in write():
-        print(path.name)
+    for case in CASES:
+        for path in case.write():
+            print(path.name)
