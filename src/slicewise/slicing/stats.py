@@ -93,7 +93,8 @@ def watermark_lag(plan: Plan, latest: int, watermark: int | None) -> int | None:
     if watermark is None or latest <= -INFINITY:
         return None
     unit = plan.workload.unit or (None if pa.types.is_integer(plan.schema.time_type) else "microseconds")
-    return None if unit is None else max(latest - watermark, 0) * 1000 // UNITS[unit]
+    # Bounded, since a watermark as far behind as can be said is no 64-bit number of milliseconds.
+    return None if unit is None else min(max(latest - watermark, 0) * 1000 // UNITS[unit], INFINITY)
 
 
 def slices_table(engine: Engine, keys: KeyTable) -> pa.Table:
