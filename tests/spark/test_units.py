@@ -117,6 +117,15 @@ def test_the_ends_of_time_do_not_stop_a_stream(workload, wait, emit, data):
             assert_same([found], shown([expected], workload, workload.unit))
 
 
+def test_a_lag_beyond_64_bits_of_milliseconds_is_bounded():
+    workload = sw.Workload("t", unit="seconds", watermark=2**60).query(
+        "q", sw.tumbling("10 seconds"), n=sw.count(), all=sw.collect_list("v")
+    )
+    stream = FakeStream(workload, emit="changes")
+    stream.batch([[{**dict.fromkeys(TYPES), "t": 9843, "v": 1}]])
+    assert {report.watermark_lag_ms for report in stream.metrics} - {None} == {2**62}
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_silent_stream_follows_the_clock_in_its_own_unit(unit):
     second = UNITS[unit]
