@@ -15,7 +15,7 @@ KILLS ?= 20
 CLUSTER ?= all
 SEEDS ?= 100
 
-.PHONY: help venv lint check test coverage kill wheels sketches cluster apart matrix demo bench docs clean
+.PHONY: help venv lint check test properties coverage kill wheels sketches cluster apart matrix demo bench docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,13 +41,16 @@ lint: $(STAMP)
 check: lint ## Format, lint, types and the quick tests, without a JVM: under a minute
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow"
 
-# The long campaigns have targets of their own: kill, wheels, cluster, apart. CI runs them in short behind this.
+# The long campaigns have targets of their own: properties, kill, wheels, cluster, apart. CI runs them in short behind this.
 # A JVM of tests lives for minutes and runs nothing often: its second compiler and its parallel collector do not pay.
 test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test: lint ## Format, lint, types and all tests
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25 -m "not apart" \
 		--ignore=tests/spark/test_stream_kill.py --ignore=tests/sources/test_kafka_kill.py \
 		--ignore=tests/spark/test_cluster.py
+
+properties: $(STAMP) ## Thousands of examples for every property of the engine and of streams, new ones each time. Takes hours
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 -q -m "not spark" tests/slicing tests/spark/test_stream_properties.py
 
 coverage: $(STAMP) ## Which lines the quick tests run; a report, not a gate
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow" --cov=slicewise --cov-report=term:skip-covered

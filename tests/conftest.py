@@ -1,6 +1,6 @@
-"""Hypothesis profiles: ``quick`` while working, ``thorough`` in ``make test``, ``long`` after a change to the engine.
+"""Hypothesis profiles: ``quick`` while working, ``thorough`` in ``make test``, ``long`` in ``make properties``.
 
-Choose one by name: ``HYPOTHESIS_PROFILE=long pytest tests/slicing``. ``make test`` tries the same examples every time,
+Choose one by name: ``HYPOTHESIS_PROFILE=long pytest tests/slicing/test_ties.py``. ``make test`` tries the same examples every time,
 so that it says something of the commit and not of the day; the other two try new ones.
 """
 
@@ -16,8 +16,8 @@ from tests.skips import pytest_sessionfinish, pytest_terminal_summary
 __all__ = ["pytest_collection_modifyitems", "pytest_sessionfinish", "pytest_terminal_summary"]
 
 slow_is_fine = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("quick", max_examples=10, deadline=None, suppress_health_check=slow_is_fine)
-settings.register_profile("thorough", settings.get_profile("quick"), max_examples=150, derandomize=True)
+settings.register_profile("quick", max_examples=5, deadline=None, suppress_health_check=slow_is_fine)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=50, derandomize=True)
 settings.register_profile("long", settings.get_profile("quick"), max_examples=6000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

@@ -118,6 +118,7 @@ LONGEST = 60
 SCRIPTS = [pytest.param(name, marks=pytest.mark.spark if name in SPARK else ()) for name in sorted(PRINTED)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_example_prints_what_it_promises(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

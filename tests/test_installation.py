@@ -128,6 +128,7 @@ def test_the_python_that_runs_here_has_what_it_needs(monkeypatch):
     assert python_problem(sys.executable, streams=True) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hidden", "batch", "streams"),
     [
@@ -174,6 +175,7 @@ def test_programs_that_cannot_run_workers(monkeypatch, tmp_path, script, wrong):
 # -- pyspark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "door",
     [

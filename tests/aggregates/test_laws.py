@@ -90,6 +90,7 @@ def test_laws_hold_on_arrays(name, types, row, data):
         assert equal(take_parts(running, slice(i, i + 1)), fold_pairwise(both, so_far, np.array([0])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", dict.fromkeys(case[0] for case in CASES))
 def test_laws_hold_to_the_users_own_checker(name):
     _, types, _ = next(case for case in CASES if case[0] == name)

@@ -91,6 +91,7 @@ def test_an_ordered_stream_is_said_to_be_one():
     assert "on Spark" not in workload.explain(ordered=True)
 
 
+@pytest.mark.slow
 def test_a_thousand_queries_are_counted_and_not_listed():
     workload = sw.Workload("t")
     for i in range(1000):

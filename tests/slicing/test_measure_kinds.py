@@ -75,6 +75,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", KINDS, ids=repr)
 def test_ordered_units_keep_slices_and_at_most_one_tuple_per_key(window):
     op = sw.Workload("t", keys=["k"]).query("q", window, n=sw.count()).operator(ordered=True)

@@ -90,6 +90,7 @@ def sliding_policy(n, calls):
     return sw.policy(evict, watch={"n": Counting(sw.sum("one"), calls)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lateness", [0, 20])
 def test_combines_per_row_are_the_same_for_500_rows_and_for_50_000(lateness):
     """For what is watched and what is asked; a row at a time, and in batches. With lateness, rows settle later."""

@@ -133,6 +133,7 @@ def standing_values(results):
     return {(r.query, r.key, r.start): dict(r.values) for r in results}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("store", "keys"), [("lazy", ["k"]), ("eager", []), ("prefix", ["k"])])
 def test_thousands_of_steps_end_where_one_pass_does(store, keys):
     workload = sw.Workload("t", keys=keys, lateness=12)

@@ -177,6 +177,7 @@ def never_stopped(watermark, unit, types, batches):
     return [stream.batch([rows(n)]) for n in range(batches)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_what_changes_goes_on_or_is_refused_as_the_table_says(case):
     stream, found, at = None, [], 0

@@ -94,6 +94,7 @@ GROWING = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
 @pytest.mark.parametrize(("old", "new", "extra"), GROWING, ids=lambda x: str(x) if isinstance(x, pa.DataType) else "")
 def test_a_column_that_holds_more_goes_on_as_if_it_always_had(workload, old, new, extra):

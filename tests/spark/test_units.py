@@ -93,6 +93,7 @@ def test_with_changes_and_restarts_too(ticks, batches, unit, data):
     assert_same(found, shown([reference.batch(batch) for batch in batches], workload, unit))
 
 
+@pytest.mark.slow
 @some
 @given(
     far_workloads(),

@@ -170,6 +170,7 @@ def test_slides_in_order_take_constant_combines_whatever_the_size(n):
     assert window.aggregate.during(window.query) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [1, 10, 100, 1000, 5000])
 @pytest.mark.parametrize("side", ["front", "back"])
 def test_insertion_takes_the_logarithm_of_the_distance(distance, side):
@@ -185,6 +186,7 @@ def test_insertion_takes_the_logarithm_of_the_distance(distance, side):
     assert taken / calls < 12 + 6 * log2(distance + calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [1, 10, 100, 1000, 9999])
 def test_bulk_eviction_takes_the_logarithm_of_what_leaves(m):
     window = filled(10_000)

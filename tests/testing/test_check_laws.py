@@ -75,6 +75,7 @@ def broken(lawless, samples, types=None):
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lawful", "samples"),
     [
