@@ -67,7 +67,7 @@ sketches: $(STAMP) ## Are sketches within their error? A hundred seeds, a millio
 cluster: $(STAMP) ## Try every way of docs/cluster.md on a standalone cluster on this machine. CLUSTER=all
 	SLICEWISE_CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -q tests/spark/test_cluster.py
 
-apart: $(STAMP) ## The demo in a terminal, and a workload on Spark Connect and on separate executors. APART=
+apart: $(STAMP) ## The demo in a terminal, a pipeline, a workload on Spark Connect and on separate executors. APART=
 	$(BIN)/python -m pytest -q -m apart -k "$(APART)"
 
 matrix: $(STAMP) ## The tests that matter on Spark 4.0 to 4.3 and Python 3.11 to 3.13. SPARK=4.0,4.3 ON=3.12

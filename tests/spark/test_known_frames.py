@@ -9,6 +9,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 import slicewise as sw
@@ -68,6 +69,17 @@ def test_workload_is_planned_without_a_question(session, name, options, stream):
     rows = (session.readStream if stream else session.read).table("clicks")
     results = WORKLOADS[name].run(sw.spark.known(rows, SCHEMA, stream=stream), **options)
     assert "clicks" in planned(results)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_pipeline_sees_what_a_view_of_windows_reads(session, name):
+    """Nothing in the plan has a server look tables up before the pipeline has put its flows in order."""
+    rows = sw.spark.known(session.read.table("clicks"), SCHEMA, stream=False)
+    plan = planned(WORKLOADS[name].run(rows, late="collect"))
+    assert not {"with_columns {", "group_map {", "deduplicate {", "to_schema {"} & {
+        line.strip() for line in plan.splitlines()
+    }
+    assert "with_columns {" in planned(session.read.table("clicks").withColumn("one", F.lit(1)))
 
 
 def test_session_that_is_asked_fails(session):

@@ -6,7 +6,7 @@ have a DataFrame analysed there: its schema, its columns, whether it is a stream
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame
@@ -14,7 +14,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from slicewise.errors import DataError, QueryError
 
-__all__ = ["KnownFrame", "is_known", "known", "named"]
+__all__ = ["KnownFrame", "is_known", "known", "named", "with_added"]
 
 
 def known(frame: DataFrame, schema: StructType, *, stream: bool) -> DataFrame:
@@ -73,6 +73,16 @@ def named(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     if remembered.get("_cached_schema", frame) is None:
         remembered["_cached_schema"] = StructType([StructField(name, NullType()) for name in names])
     return frame
+
+
+def with_added(frame: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
+    """A DataFrame with more columns, of names that it does not have.
+
+    As ``withColumns``, for which a server of Spark Connect looks up the tables that are read as soon as it is told of
+    them. A pipeline then no longer sees that a view reads another of its tables, and fills the view first, with what
+    the last run left in that table.
+    """
+    return frame.select("*", *(added.alias(name) for name, added in columns.items()))
 
 
 class KnownFrame:

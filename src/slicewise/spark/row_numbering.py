@@ -29,6 +29,7 @@ from slicewise.plan.condition_sql import condition_sql
 from slicewise.plan.plan import Plan
 from slicewise.slicing import Edges, PeriodicWindows, limit_of
 from slicewise.spark.cells import cell_of
+from slicewise.spark.known_frame import with_added
 from slicewise.spark.partials import counting, partials_of
 from slicewise.spark.row_order import in_order
 from slicewise.spark.slice_columns import Reader, SliceColumns
@@ -77,14 +78,13 @@ def measure_rows(
     so_far = over.rowsBetween(Over.unboundedPreceding, Over.currentRow)
     turned = _turned(source, measures, plan, over)
     read = {f"m{i}": _reading(m, source) for i, m in enumerate(measures) if not isinstance(m, Positions)}
-    if read:  # Spark Connect refuses to add no columns
-        rows = rows.withColumns(read)
+    rows = with_added(rows, read)
     running = {f"r{name}": _running(measures[int(name[1:])], F.col(name)).over(so_far) for name in read}
     # A count and not row_number(), which ends at 2**31.
-    rows = rows.withColumns({POSITION: F.count(F.lit(1)).over(so_far) - 1, **running, **turned})
+    rows = with_added(rows, {POSITION: F.count(F.lit(1)).over(so_far) - 1, **running, **turned})
     cells = {f"cell{i}": _cell(m, f"m{i}", source) for i, m in enumerate(measures)}
     cells |= {f"{name}s": F.sum(name).over(so_far) for name in turned}
-    rows = rows.withColumns(cells)
+    rows = with_added(rows, cells)
     measured = Measured(
         slice_columns.column(("position",), F.min(POSITION)),
         slice_columns.column(("rows",), F.count(F.lit(1))),

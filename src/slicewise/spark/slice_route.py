@@ -18,7 +18,7 @@ from slicewise.slicing import Edges, PeriodicWindows
 from slicewise.spark.cells import cell_of
 from slicewise.spark.composing import Composer
 from slicewise.spark.computed_columns import with_computed
-from slicewise.spark.known_frame import named
+from slicewise.spark.known_frame import named, with_added
 from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import partials_of, whole_window
 from slicewise.spark.row_numbering import measure_rows, partials_by_position
@@ -43,7 +43,7 @@ def run_slices(source: Source, shuffle: str, store: str | None = None) -> DataFr
     edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
     cells: list[str] = []
     if plan.windows or plan.gaps:
-        rows, cells = rows.withColumn(CELL, cell_of(F.col(TIME), edges)), [CELL]
+        rows, cells = with_added(rows, {CELL: cell_of(F.col(TIME), edges)}), [CELL]
     if is_one_tumbling(workload):
         label = _label(source, plan.schema)
         functions = [whole_window(a, source, label) for a in workload.queries[0].aggregates.values()]
