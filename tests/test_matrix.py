@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 import pytest
 
@@ -16,7 +17,7 @@ def chosen(spark="", python="", only=None):
 
 @pytest.fixture
 def every_python(monkeypatch):
-    monkeypatch.setattr(matrix.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(matrix.shutil, "which", lambda name: sys.executable)
 
 
 def test_every_version_of_spark_and_python_is_there_and_one_with_the_oldest_of_everything():
@@ -58,7 +59,35 @@ def test_a_python_that_is_not_there_is_left_out_and_named(monkeypatch, capsys):
     assert {cell.python for cell in matrix._cells(chosen())} == {HERE} & {cell.python for cell in CELLS}
     printed = capsys.readouterr().out
     for python in {"3.11", "3.12", "3.13"} - {HERE}:
-        assert f"-python-{python}, because python{python} is not on PATH" in printed
+        assert f"-python-{python}, because python{python} is not on PATH or does not start" in printed
+
+
+def test_a_python_that_is_only_a_name_is_left_out(monkeypatch, tmp_path):
+    shim = tmp_path / "python"
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setattr(matrix.shutil, "which", lambda name: str(shim))
+    assert {cell.python for cell in matrix._cells(chosen())} == {HERE} & {cell.python for cell in CELLS}
+
+
+def test_spark_is_lent_by_an_environment_that_has_it_itself(monkeypatch, tmp_path):
+    monkeypatch.setattr(matrix, "BUILD", tmp_path)
+    first, second, third = (Cell("4.3", python) for python in ("3.11", "3.12", "3.13"))
+
+    def packages(cell):
+        return tmp_path / cell.name / "lib" / f"python{cell.python}" / "site-packages"
+
+    for cell in (first, second, third):
+        packages(cell).mkdir(parents=True)
+        (tmp_path / cell.name / "requirements.txt").touch()
+    (packages(second) / "pyspark").symlink_to(packages(first) / "pyspark")
+    (packages(third) / "pyspark").mkdir()
+    (packages(third) / "pyspark-4.3.0.dist-info").mkdir()
+    # What the second borrowed is gone with the first, which is built anew.
+    (tmp_path / first.name / "requirements.txt").unlink()
+    matrix.link_spark(first)
+    assert (packages(first) / "pyspark").resolve() == packages(third) / "pyspark"
+    assert (packages(first) / "pyspark-4.3.0.dist-info").is_dir()
 
 
 def test_a_stream_goes_on_from_rows_to_rows_only():

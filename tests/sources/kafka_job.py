@@ -8,6 +8,7 @@ from pathlib import Path
 import slicewise as sw
 from slicewise.sources import kafka
 from slicewise.spark import local_session
+from tests.sessions import PATIENT
 
 TOPIC = "killed"
 WORKLOAD = sw.Workload(time="ts", keys=["k"], watermark="2 seconds").query(
@@ -19,7 +20,7 @@ def main(folder: Path, servers: str) -> None:
     """One query keeps the messages themselves, the other windows over them."""
     quick_start = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
     conf = {"spark.sql.shuffle.partitions": "1", "spark.driver.extraJavaOptions": quick_start}
-    session = local_session("kafka_job", master="local[2]", conf=conf)
+    session = local_session("kafka_job", master="local[2]", conf=PATIENT | conf)
     kafka.register(session)
     options = {"kafka.bootstrap.servers": servers, "subscribe": TOPIC, "startingOffsets": "earliest"}
     reader = session.readStream.format(kafka.NAME).options(**options).option("maxOffsetsPerTrigger", 30)

@@ -20,6 +20,8 @@ from pathlib import Path
 import numpy
 import pyspark
 
+from tests.sessions import PATIENT
+
 HOME = Path(pyspark.__file__).parent
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -88,7 +90,7 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         """Run a script by spark-submit, with a driver here and the Python without slicewise everywhere."""
         command = [str(HOME / "bin" / "spark-submit"), "--master", self.url]
-        for name, value in (CONF | dict(conf or {})).items():
+        for name, value in (PATIENT | CONF | dict(conf or {})).items():
             command += ["--conf", f"{name}={value}"]
         if py_files:
             command += ["--py-files", ",".join(map(str, py_files))]
@@ -154,7 +156,7 @@ def connect_server(folder: Path, python: Path, home: Path = HOME, master: str = 
         port = free.getsockname()[1]
     log = folder / "connect.log"
     conf = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.executor.memory": "512m"}
-    conf |= {"spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1"}
+    conf |= PATIENT | {"spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1"}
     command = [str(home / "bin" / "spark-submit"), "--master", master, "--class", CONNECT]
     command += [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     with log.open("wb") as output:

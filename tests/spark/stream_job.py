@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 import slicewise as sw
 from slicewise.spark import local_session
+from tests.sessions import PATIENT
 
 SCHEMA = "ts timestamp, k string, v bigint"
 #: The queries, by the folder of what they write: Spark's own file sink, and files by the number of the micro-batch.
@@ -26,7 +27,7 @@ def main(folder: Path) -> None:
     """Start both queries from their checkpoints, and wait for them."""
     quick_start = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
     conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": quick_start}
-    session = local_session("stream_job", master="local[2]", conf=conf)
+    session = local_session("stream_job", master="local[2]", conf=PATIENT | conf)
     queries = []
     for sink in SINKS:
         rows = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "source"))

@@ -12,12 +12,13 @@ import pyspark
 from pyspark.sql import DataFrame
 
 from slicewise.spark import local_session
+from tests.sessions import PATIENT
 from tests.spark.stream_job import SCHEMA, WORKLOAD
 
 
 def main(folder: Path) -> None:
     """Go on from the checkpoint, if there is one."""
-    session = local_session("upgrade", master="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
+    session = local_session("upgrade", master="local[2]", conf=PATIENT | {"spark.sql.shuffle.partitions": "2"})
     rows = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "source"))
 
     def write(frame: DataFrame, batch: int) -> None:
