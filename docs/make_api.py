@@ -46,7 +46,7 @@ def groups() -> list[Group]:
         "aggregates": sorted(aggregates, key=_alphabet),
         "results": ["Result", "Results"],
         "errors": sorted(errors),
-        "spark": ["latest", "only", "inspect"],
+        "spark": ["latest", "only", "upsert", "inspect"],
     }
     rest = set(names) - {name for some in grouped.values() for name in some} - {"spark", "swag", "testing"}
     assert not rest, f"give these names a group: {sorted(rest)}"

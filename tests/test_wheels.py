@@ -92,6 +92,7 @@ def install(environment: Environment, wheel: Path, extras: str) -> None:
 # -- what each extra promises
 
 COUNT = "sw.Workload(time='t').query('q', sw.tumbling(5), n=sw.count())"
+KEEP = f"print(sw.upsert({COUNT}, 'postgresql://127.0.0.1:1/shop', table='sales').table.name)"
 NO_SPARK = "Spark is not available: pyspark is not installed; pip install 'slicewise[spark]'"
 
 
@@ -144,6 +145,7 @@ def spark(environment: Environment) -> None:
     nowhere = environment.last_error(started, JAVA_HOME="/nowhere")
     assert nowhere.startswith("slicewise.errors.SetupError: Spark needs Java 17 or newer: JAVA_HOME is /nowhere, ")
     assert nowhere.endswith(f" is on PATH ({java}); unset JAVA_HOME")
+    assert environment.last_error(KEEP).endswith("pip install 'slicewise[postgres]'")
 
 
 def spark_and_cli(environment: Environment) -> None:
@@ -224,6 +226,14 @@ def spark_and_kafka(environment: Environment) -> None:
     assert environment.python(SOURCE.replace("{}", given)).startswith("`key` binary, `value` binary, `topic` string")
 
 
+def postgres(environment: Environment) -> None:
+    assert environment.last_error(KEEP) == f"slicewise.errors.MissingPackageError: {NO_SPARK}"
+
+
+def spark_and_postgres(environment: Environment) -> None:
+    assert environment.python(KEEP) == "sales\n"
+
+
 def bench(environment: Environment) -> None:
     shutil.copytree(ROOT / "benchmarks", environment.work / "benchmarks")
     printed = environment.run("python", "benchmarks/swag.py", "--quick")
@@ -245,6 +255,8 @@ PROMISES = {
     "redis": ("redis", redis),
     "kafka": ("kafka", kafka),
     "spark,kafka": ("spark,kafka", spark_and_kafka),
+    "postgres": ("postgres", postgres),
+    "spark,postgres": ("spark,postgres", spark_and_postgres),
     "sketch": ("sketch", sketch),
     "bench": ("bench", bench),
 }

@@ -36,12 +36,12 @@ from slicewise.workload import Query, Workload
 
 if TYPE_CHECKING:
     from slicewise import spark
-    from slicewise.spark import inspect, latest, only
+    from slicewise.spark import inspect, latest, only, upsert
 
 __version__ = "0.1.0"
 
 #: Names that need pyspark, which is imported when the first of them is asked for.
-_ON_SPARK = ("inspect", "latest", "only", "spark")
+_ON_SPARK = ("inspect", "latest", "only", "spark", "upsert")
 
 
 def __getattr__(name: str) -> object:
@@ -86,6 +86,7 @@ __all__ = [
     "testing",
     "tumbling",
     "units",
+    "upsert",
     "user_defined",
     *_aggregates,
 ]

@@ -15,6 +15,7 @@ try:
     from slicewise.spark.session import local_session
     from slicewise.spark.shipping import ship
     from slicewise.spark.streaming.inspecting import Inspection, inspect
+    from slicewise.spark.upserting import upsert
 except ImportError as error:
     raise without_pyspark(error) from error
 
@@ -30,4 +31,5 @@ __all__ = [
     "probe",
     "run",
     "ship",
+    "upsert",
 ]
