@@ -1,7 +1,7 @@
 """Hypothesis profiles: ``quick`` while working, ``thorough`` in ``make test``, ``long`` in ``make properties``.
 
-Choose one by name: ``HYPOTHESIS_PROFILE=long pytest tests/slicing/test_ties.py``. ``make test`` tries the same examples every time,
-so that it says something of the commit and not of the day; the other two try new ones.
+Choose one by name: ``HYPOTHESIS_PROFILE=long pytest tests/slicing/test_ties.py``. ``make test`` tries the same examples
+every time, so that it says something of the commit and not of the day; the other two try new ones.
 """
 
 from __future__ import annotations

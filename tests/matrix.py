@@ -36,7 +36,7 @@ TESTS = {
     "smoke": ["-m", "matrix", "-k", "instants or upgrade", "tests/spark"],
 }
 #: Tests of what Spark has since a version; on an older one they would skip themselves.
-SINCE = {"4.2": ("tests/sources/test_kafka_readers.py",)}
+SINCE = {"4.1": ("tests/spark/test_pipelines.py",), "4.2": ("tests/sources/test_kafka_readers.py",)}
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,12 @@ def requirements_of(cell: Cell) -> list[str]:
     named = {_package(line) for line in needed}
     tests = [line for line in dev if _package(line) not in (*TOOLS, *named)]
     needed = [_oldest(line) if cell.oldest else line for line in needed if _package(line) != "pyspark"]
-    return [f"pyspark[connect]=={cell.spark}.*", *needed, *tests]
+    return [f"pyspark[{_parts(cell)}]=={cell.spark}.*", *needed, *tests]
+
+
+def _parts(cell: Cell) -> str:
+    """The extras of pyspark; there are pipelines since 4.1."""
+    return "connect" if cell.spark < "4.1" else "connect,pipelines"
 
 
 def _package(requirement: str) -> str:

@@ -37,7 +37,7 @@ def test_the_oldest_environment_has_the_floors_of_pyproject():
         "protobuf==5.28.3",
     ]
     newest = matrix.requirements_of(Cell("4.3", "3.13"))
-    assert newest[:3] == ["pyspark[connect]==4.3.*", "numpy>=1.26", "pyarrow>=16"]
+    assert newest[:3] == ["pyspark[connect,pipelines]==4.3.*", "numpy>=1.26", "pyarrow>=16"]
     assert any(line.startswith("hypothesis") for line in newest)
     assert not any(line.startswith(("mypy", "ruff")) for line in newest)
 

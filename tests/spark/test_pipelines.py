@@ -24,7 +24,7 @@ WORKLOAD = (
     .query("visits", sw.session("2 minutes"), clicks=sw.count(), dearest=sw.max("price"))
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.apart]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.apart, pytest.mark.matrix]
 
 
 def run_pipeline(folder: Path) -> None:
