@@ -161,6 +161,43 @@ class LastThree:
         return sw.Evict(gone, (row["v"] or 0) > 0)
 
 
+class SessionByEdges:
+    """A window that places its edges: rows at most five apart belong together, and late ones join sessions."""
+
+    def notify_context(self, time: int, row: dict[str, Any], edges: Any) -> None:
+        if edges.ends and time <= edges.ends[-1]:
+            edges.remove_end(edges.ends[-1])
+        else:
+            edges.add_start(time)
+        edges.add_end(time + 5)
+
+
+class AfterEach:
+    """Windows that overlap, start at other rows than those that place them, and end in another order than theirs."""
+
+    def notify_context(self, time: int, row: dict[str, Any], edges: Any) -> None:
+        v = row["v"]
+        if v is not None and v > 0:
+            edges.add_start(time + v // 2)
+            edges.add_end(time + 6 - v // 2)
+
+
+class BetweenWords:
+    """Open from one word to another, which may never come; what it did last is in the object."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+    def notify_context(self, time: int, row: dict[str, Any], edges: Any) -> None:
+        if row["w"] == "a" and not self.is_open:
+            edges.add_start(time)
+        elif row["w"] == "b" and self.is_open:
+            edges.add_end(time + 1)
+        else:
+            return
+        self.is_open = not self.is_open
+
+
 def at_most_five(total: dict[str, Any], oldest: dict[str, Any]) -> bool:
     """A slide policy: whatever leaves five rows may go."""
     return bool(total["n"] - oldest["n"] >= 5)
@@ -202,6 +239,9 @@ def context_windows() -> st.SearchStrategy[Any]:
         st.just(sw.user_defined(EveryThird)),
         st.just(sw.user_defined(EverySecond)),
         st.just(sw.user_defined(LastThree, columns=["v"], deterministic=False)),
+        st.sampled_from([SessionByEdges, AfterEach, BetweenWords]).map(
+            lambda places: sw.user_defined(places, columns=["v", "w"])
+        ),
         st.builds(lambda m: sw.policy(at_most_five, watch={"n": sw.count()}, every=m), ticks),
         st.builds(lambda m: sw.policy(leaves_three, watch={"v": sw.sum("v")}, every=m, monotone=False), ticks),
         st.builds(lambda m: sw.adaptive("v", confidence=0.9, every=m), ticks),

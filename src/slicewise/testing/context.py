@@ -42,6 +42,8 @@ def is_context_aware(window: Any) -> bool:
 def definition_of(window: Any) -> Definition | None:
     """The function that defines the windows of one kind; None where there is no definition."""
     if window.kind == "user_defined":
+        if window.places_edges:
+            return user_code.placing_edges
         return user_code.deterministic if window.deterministic else user_code.non_deterministic
     if window.kind in _DEFINITIONS:
         return _DEFINITIONS[window.kind]
@@ -105,6 +107,7 @@ class ContextQuery:
         errors: list[RefusedRowError] = []
         new: dict[Key, list[Row]] = {key: [] for key in self._rows}
         for row in epoch:
+            row.horizon = horizon
             if row.time >= horizon:
                 new.setdefault(row.key, []).append(row)
         self._judged, self.is_judged = {}, False

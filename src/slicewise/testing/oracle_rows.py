@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,13 +32,14 @@ Key = tuple[Any, ...]
 
 @dataclass(eq=False)
 class Row:
-    """A row as it arrived, its place in event-time order, and the watermark by which it was judged."""
+    """A row as it arrived, its place in event-time order, and the watermark and the horizon by which it was judged."""
 
     time: int
     values: Mapping[str, Any]
     key: Key
     place: tuple[Any, ...]
     judged_at: float | None = None
+    horizon: float = -math.inf
 
 
 #: What a refused row counts in no more: the windows of the query, all windows on rows, all windows.

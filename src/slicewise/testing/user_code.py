@@ -1,12 +1,14 @@
 """User code: the windows that a user's object or policy defines over the rows of one key, with its answers checked.
 
-Cutty's discretisation, both kinds, and MTA's window slide policy, by definition. Read by the oracle.
+Cutty's discretisation, both kinds, windows whose edges the object places, and MTA's window slide policy, by definition.
+Read by the oracle.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +16,10 @@ import numpy as np
 
 from slicewise.errors import DataError
 from slicewise.testing.context_windows import WindowRange, looking_back
-from slicewise.testing.oracle_rows import ON_ROWS, RefusedRowError, Row, aggregated, column_of
+from slicewise.testing.oracle_rows import OF_QUERY, ON_ROWS, RefusedRowError, Row, aggregated, column_of
 from slicewise.windows import Evict
 
-__all__ = ["deterministic", "non_deterministic", "policy"]
+__all__ = ["deterministic", "non_deterministic", "placing_edges", "policy"]
 
 
 def deterministic(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
@@ -59,6 +61,89 @@ def non_deterministic(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     return windows
 
 
+def placing_edges(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """One pass in order, in which the object adds and removes edges; the i-th start goes with the i-th end.
+
+    ::
+
+                  a       b       c           d
+        edges     +0 +9           -9 +12
+                 [0----------------------)                the start of a, the end of c
+
+    A call acts at or after the horizon by which its row was judged. So a window is final when the horizon has passed
+    its end and all rows that were judged when its end was not before the horizon.
+    """
+    discretiser, edges = _make(query, "notify_context(time, row, edges)"), _Edges()
+    for row in rows:
+        edges.horizon = row.horizon
+        _ask(query, discretiser, row, edges)
+        # What went wrong stays wrong where the object caught the error.
+        wrong = [*edges.wrong, *edges.unpaired()]
+        if wrong:
+            raise _refuse(query, row, wrong[0], OF_QUERY)
+    times = [row.time for row in rows]
+    windows = []
+    for i, start in enumerate(edges.starts):
+        end = edges.ends[i] if i < len(edges.ends) else None
+        low, high = bisect_left(times, start), len(rows) if end is None else bisect_left(times, end)
+        if low < high:
+            due = math.inf if end is None else end
+            decided = max([due, *(row.time for row in rows if row.horizon <= due)])
+            windows.append(WindowRange(start, end, low, high, due, decided))
+    return windows
+
+
+class _Edges:
+    """Edges as an object places them, in two sorted lists."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.horizon = -math.inf
+        self.wrong: list[str] = []
+
+    def add_start(self, time: int) -> None:
+        self._add(self.starts, time)
+
+    def add_end(self, time: int) -> None:
+        self._add(self.ends, time)
+
+    def remove_start(self, time: int) -> None:
+        self._remove(self.starts, time)
+
+    def remove_end(self, time: int) -> None:
+        self._remove(self.ends, time)
+
+    def unpaired(self) -> list[str]:
+        """What is wrong with ends that have no start before them."""
+        wrong = ["has more ends than starts"] if len(self.ends) > len(self.starts) else []
+        pairs = zip(self.starts, self.ends, strict=False)
+        return wrong + [
+            f"has an end at {end} that is not after its start at {start}" for start, end in pairs if end <= start
+        ]
+
+    def _add(self, edges: list[int], time: int) -> None:
+        self._check(time)
+        edges.append(operator.index(time))
+        edges.sort()
+
+    def _remove(self, edges: list[int], time: int) -> None:
+        self._check(time)
+        if time not in edges:
+            self._complain(f"removes an edge at {time}, where there is none")
+        edges.remove(time)
+
+    def _check(self, time: Any) -> None:
+        if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
+            self._complain(f"has an edge at {time!r}, which is no event time")
+        if time < self.horizon:
+            self._complain(f"has an edge at {time}, which is before the horizon {self.horizon}")
+
+    def _complain(self, what: str) -> None:
+        self.wrong.append(what)
+        raise DataError(what)
+
+
 def policy(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     """After each row the longest prefix leaves for which, and for all shorter ones, ``evict(total, oldest)`` holds.
 
@@ -89,29 +174,30 @@ def _check_monotone(query: Any, row: Row, total: dict[str, Any], rows: Sequence[
             )
 
 
-def _make(query: Any) -> Any:
-    """A fresh discretiser: the user's object with a method ``on_record(time, row)``."""
+def _make(query: Any, method: str = "on_record(time, row)") -> Any:
+    """A fresh discretiser: the user's object with the method that is asked about rows."""
     try:
         discretiser = query.window.factory()
     except Exception as error:
         raise DataError(f"query {query.name!r}: {query.window!r} cannot be made: {error!r}") from error
-    if not callable(getattr(discretiser, "on_record", None)):
+    if not callable(getattr(discretiser, method.partition("(")[0], None)):
         raise DataError(
-            f"query {query.name!r}: {query.window!r} must make an object with a method on_record(time, row); "
-            f"got {discretiser!r}"
+            f"query {query.name!r}: {query.window!r} must make an object with a method {method}; got {discretiser!r}"
         )
     return discretiser
 
 
-def _ask(query: Any, discretiser: Any, row: Row) -> Any:
+def _ask(query: Any, discretiser: Any, row: Row, edges: _Edges | None = None) -> Any:
     try:
         seen = {name: column_of(row.values, name, f"{query.window!r} reads") for name in query.window.columns}
     except DataError as error:
         raise RefusedRowError(row, query.name, str(error)) from error
     try:
+        if edges is not None:
+            return discretiser.notify_context(row.time, seen, edges)
         return discretiser.on_record(row.time, seen)
     except Exception as error:
-        raise _refuse(query, row, f"raised {error!r}") from error
+        raise _refuse(query, row, f"raised {error!r}", ON_ROWS if edges is None else OF_QUERY) from error
 
 
 def _begins_and_ends(query: Any, row: Row, returned: Any) -> tuple[int, int]:
@@ -155,5 +241,5 @@ def _evicts(query: Any, row: Row, total: dict[str, Any], oldest: dict[str, Any])
     return bool(verdict)
 
 
-def _refuse(query: Any, row: Row, what: str) -> RefusedRowError:
-    return RefusedRowError(row, query.name, f"{query.window!r} {what}", ON_ROWS)
+def _refuse(query: Any, row: Row, what: str, out_of: str = ON_ROWS) -> RefusedRowError:
+    return RefusedRowError(row, query.name, f"{query.window!r} {what}", out_of)

@@ -1,7 +1,8 @@
-"""Custom windows: the user's code decides where windows begin and end, record by record or by what to evict."""
+"""Custom windows: the user's code decides where they begin and end: record by record, by edges or by what to evict."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from slicewise.windows.parameters import Length, check_columns, format_amount, f
 __all__ = ["Evict", "Policy", "UserDefined", "policy", "user_defined"]
 
 EVERY_ROW = Amount(1, ROWS)
+#: What the user's object may have to answer about rows, and to place edges itself.
+_ANSWERS, _NOTIFIED = ("on_record", "on_batch"), "notify_context"
 
 
 class Evict(NamedTuple):
@@ -55,16 +58,35 @@ class Evict(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class UserDefined(Window):
-    """Cutty's discretisation: the user's object returns, record by record, how many windows begin and end."""
+    """Windows that the user's object finds.
+
+    It returns, record by record, how many windows begin and end, which is Cutty's discretisation; or it is notified of
+    records and places edges where it likes (general stream slicing, section 5.4.2).
+    """
 
     has_lengths = False
     factory: Callable[[], Any]
     columns: tuple[str, ...] = ()
     deterministic: bool = True
 
+    @functools.cached_property
+    def methods(self) -> tuple[str, ...]:
+        """Which of the methods that can be called the user's object has; none if it cannot be made."""
+        try:
+            thing = self.factory()
+        except Exception:  # it is made where rows come, and the error shows there
+            return ()
+        return tuple(name for name in (*_ANSWERS, _NOTIFIED) if callable(getattr(thing, name, None)))
+
+    @property
+    def places_edges(self) -> bool:
+        """Whether the user's object places edges, instead of answering about records."""
+        return _NOTIFIED in self.methods
+
     @property
     def context(self) -> Context:
-        return Context.FORWARD_FREE if self.deterministic else Context.FORWARD_AWARE
+        free = self.deterministic and not self.places_edges
+        return Context.FORWARD_FREE if free else Context.FORWARD_AWARE
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -77,6 +99,14 @@ class UserDefined(Window):
     @property
     def state_classes(self) -> frozenset[type]:
         return frozenset([type(self.factory())])
+
+    def check_types(self, types: Mapping[str, pa.DataType]) -> None:
+        if not self.methods:
+            raise QueryError(
+                f"`factory` must make an object with a method on_record(time, row), on_batch(times, columns) or "
+                f"notify_context(time, row, edges); {self!r} makes {self.factory()!r}",
+                parameter="factory",
+            )
 
     def __repr__(self) -> str:
         return f"user_defined({format_code(self.factory)}, columns={list(self.columns)!r})"
@@ -127,7 +157,11 @@ def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), det
         A class, or a function without arguments, that makes an object per key. For each record of the key,
         ``on_record(time, row)`` is called, where ``row`` is a dict; or ``on_batch(times, columns)`` for many at once,
         with arrays. Both return how many windows begin with the record and how many end before it, as two integers or
-        two arrays of them; the window that began first ends first.
+        two arrays of them; the window that began first ends first. An object that has
+        ``notify_context(time, row, edges)`` instead places the edges itself: ``edges.add_start(t)``,
+        ``edges.add_end(t)``, ``edges.remove_start(t)`` and ``edges.remove_end(t)`` act at any time from the horizon on,
+        before the record or after it; ``edges.starts`` and ``edges.ends`` are the edges that there are, sorted. The
+        first start goes with the first end, the second with the second, and so on; a start without an end is open.
     columns : sequence of str, optional
         The columns that ``row`` holds.
     deterministic : bool, optional
@@ -138,6 +172,11 @@ def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), det
     -------
     UserDefined
         The window.
+
+    Raises
+    ------
+    QueryError
+        The object has ``notify_context`` and another of the methods, or ``deterministic=False``.
 
     Examples
     --------
@@ -153,12 +192,44 @@ def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), det
     >>> _ = op.process_batch({"ts": [1, 4, 7, 12], "side": ["buy", "buy", "sell", "buy"]})
     >>> [(r.start, r.end, r.values["n"]) for r in op.close()]
     [(1, 7, 2), (7, 12, 1), (12, None, 1)]
+
+    The ten seconds before each alarm:
+
+    >>> class BeforeAlarms:
+    ...     def notify_context(self, time, row, edges):
+    ...         if row["alarm"]:
+    ...             edges.add_start(time - 10)
+    ...             edges.add_end(time)
+    >>> window = sw.user_defined(BeforeAlarms, columns=["alarm"])
+    >>> op = sw.Workload(time="ts").query("before", window, n=sw.count()).operator()
+    >>> _ = op.process_batch({"ts": [1, 8, 12, 15, 31], "alarm": [False, False, False, True, False]})
+    >>> [(r.start, r.end, r.values["n"]) for r in op.close()]
+    [(5, 15, 2)]
     """
     if not callable(factory):
         raise QueryError(
             f"`factory` must be a class or function that makes a window object; got {factory!r}", parameter="factory"
         )
-    return UserDefined(factory, check_columns(columns), deterministic)
+    window = UserDefined(factory, check_columns(columns), deterministic)
+    if window.places_edges:
+        _check_places_edges(window)
+    return window
+
+
+def _check_places_edges(window: UserDefined) -> None:
+    """Refuse an object that places edges and says otherwise, too, where windows lie."""
+    if len(window.methods) > 1:
+        raise QueryError(
+            "`factory` must make an object with on_record or on_batch, or with notify_context, not with both; "
+            f"{window!r} has {' and '.join(window.methods)}",
+            parameter="factory",
+        )
+    if not window.deterministic:
+        raise QueryError(
+            "`deterministic=False` is for objects that return sw.Evict; one with notify_context places edges: leave "
+            f"it out of {window!r}",
+            parameter="deterministic",
+        )
 
 
 def policy(

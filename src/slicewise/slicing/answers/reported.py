@@ -103,6 +103,13 @@ class ReportedWindows:
         kept = self.until >= horizon
         return self if kept.all() else self.take(np.flatnonzero(kept))
 
+    def with_changed(self, key: np.ndarray, time: np.ndarray) -> ReportedWindows:
+        """The entries with no content that any window could have, if they held one of some rows: that has left."""
+        changed = np.zeros(len(self), bool)
+        for row_key, row_time in zip(key.tolist(), time.tolist(), strict=True):
+            changed |= (self.key == row_key) & (self.start <= row_time) & (row_time < self.end)
+        return replace(self, content=tuple(np.where(changed, -1, column) for column in self.content))
+
     def find(self, other: ReportedWindows) -> np.ndarray:
         """For each entry of another table the position of the same window in this one, or -1."""
         table, wanted = (tuple(getattr(t, n) for n in _IDENTITY) for t in (self, other))

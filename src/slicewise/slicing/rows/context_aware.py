@@ -30,14 +30,7 @@ from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of
 from slicewise.slicing.rows.cut_updates import RECOMPUTE, CachedCuts
-from slicewise.slicing.rows.discretisers import (
-    Arrivals,
-    ConditionWindows,
-    Discretiser,
-    Remembered,
-    Retained,
-    ordinals,
-)
+from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Remembered, Retained, ordinals
 from slicewise.slicing.rows.handover import Handover
 from slicewise.slicing.rows.monotonic import Misfit, empty_marks, fits_column, fitting, marks_of_slices, misfits
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL, OrderedRows
@@ -132,8 +125,7 @@ class ContextAwareQueries:
             # Rows wait for the next step, and the caller's arrays are not ours to keep.
             key, times, read = key.copy(), times.copy(), {name: _copy(column) for name, column in read.items()}
         for discretiser in self.discretisers:
-            if isinstance(discretiser, ConditionWindows) and discretiser.column not in read:
-                read[discretiser.column] = discretiser.mark(read, len(arrival))
+            read |= discretiser.note(read, len(arrival), horizon)
             if discretiser.measures:
                 read[fits_column(discretiser.measures)] = fitting(read, discretiser.measures)
         read[ARRIVAL] = Column(arrival, pa.int64())
@@ -183,8 +175,8 @@ class ContextAwareQueries:
 
         With a ``handover``, the rows that the watermark passes go into the time slices, from the same cuts.
 
-        Rows whose measure goes backwards are left out of the windows on it, rows on which user code fails are left out
-        of all windows here; the step can then be taken again.
+        Rows whose measure goes backwards are left out of the windows on it, rows on which user code fails of its
+        windows or of all windows here; the step can then be taken again.
         """
         self._keys = answers.keys
         rows, moved = self.state.rows.joined_in_order(self._pending, self.plan.order)
@@ -193,7 +185,6 @@ class ContextAwareQueries:
         try:
             discretised = self._discretise(view, step)
         except RefusedRowsError as error:
-            self._leave_out(view.first_arrival(np.array(error.rows, np.int64)))
             cause, error = error.__cause__, with_key(error, view.key, answers.keys, self.plan.schema)
             error.rows = view.row_at(np.array(error.rows, np.int64)).tolist()
             raise self._with_records(error, rows) from cause
@@ -261,7 +252,11 @@ class ContextAwareQueries:
         retained: list[Retained] = []
         memory: dict[str, Any] = {}
         for discretiser in self.discretisers:
-            ranges, needed, kept = discretiser.find_on(view, step, self.state.memory.get(discretiser.name))
+            try:
+                ranges, needed, kept = discretiser.find_on(view, step, self.state.memory.get(discretiser.name))
+            except RefusedRowsError as error:
+                self._refuse(discretiser, view, np.array(error.rows, np.int64))
+                raise
             windows.append(ranges)
             retained.append(needed)
             if kept is not None:
@@ -368,8 +363,7 @@ class ContextAwareQueries:
         fold = cuts.over if self._folds_once else cuts.fold
         marks = {ARRIVAL: view.first_arrival(begins), LAST_ARRIVAL: view.last_arrival(ends - 1)}
         for discretiser in self.discretisers:
-            if isinstance(discretiser, ConditionWindows):
-                marks[discretiser.column] = discretiser.mark_slices(view, begins, ends)
+            marks |= discretiser.mark_slices(view, begins, ends)
             if discretiser.sliced_measure is not None:
                 marks |= marks_of_slices(view, discretiser.sliced_measure, begins, ends)
         nothing = np.zeros(len(begins), np.int64)
@@ -423,6 +417,17 @@ class ContextAwareQueries:
 
         self._pending = [marked(rows) for rows in self._pending]
         self.state = replace(self.state, rows=marked(self.state.rows))
+
+    def _refuse(self, discretiser: Discretiser, view: OrderedRows, places: np.ndarray) -> None:
+        """Take rows on which user code failed out of its windows or, where these have no say in it, of all here."""
+        if discretiser.refusals is None:
+            self._leave_out(view.first_arrival(places))
+            return
+        self._mark_misfits(discretiser.refusals, view.first_arrival(places))
+        reported = self.state.reported.get(discretiser.name, ReportedWindows.none())
+        # What else came in the same step must not hide that a row has left.
+        reported = reported.with_changed(view.key[places], view.time[places])
+        self.state = replace(self.state, reported={**self.state.reported, discretiser.name: reported})
 
     def _leave_out(self, arrivals: np.ndarray) -> None:
         """Take rows out for good: of those that have just come, and of those that were there."""

@@ -16,7 +16,7 @@ from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.input import conform
 from slicewise.slicing.part_labels import Labels, carried_parts, labels_from_data
 from slicewise.slicing.rows.cut_updates import CachedCuts
-from slicewise.slicing.rows.discretisers import ConditionWindows, Remembered
+from slicewise.slicing.rows.discretisers import Remembered
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL
 from slicewise.slicing.rows.registry import discretisers_for
@@ -77,11 +77,11 @@ class ContextAwareState:
         """No rows at all."""
         by_name = {q.name: q for q in plan.workload.queries}
         discretisers = discretisers_for(list(dict.fromkeys(by_name[name].window for name in queries)))
-        conditions = {d.column: d.window.code_type for d in discretisers if isinstance(d, ConditionWindows)}
+        notes = {name: kind for d in discretisers for name, kind in d.notes.items()}
         fits = {fits_column(d.measures): pa.bool_() for d in discretisers if d.measures}
-        rows = Tuples.empty({**plan.column_types, **conditions, **fits, ARRIVAL: pa.int64()})
+        rows = Tuples.empty({**plan.column_types, **notes, **fits, ARRIVAL: pa.int64()})
         monoids = [plan.monoids[i] for i in monoids_of(plan, queries)]
-        marks = dict.fromkeys((ARRIVAL, LAST_ARRIVAL, *conditions), NO_ROWS)
+        marks = dict.fromkeys((ARRIVAL, LAST_ARRIVAL, *notes), NO_ROWS)
         return cls(
             rows,
             replace(Slices.empty(monoids), marks=marks),

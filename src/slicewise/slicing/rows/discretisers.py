@@ -138,6 +138,9 @@ class Discretiser:
         The columns by which windows are measured; rows without them, or that go back on one, do not count.
     sliced_measure
         The one measure of windows that can do with slices of rows, which then say where they begin and end on it.
+    refusals
+        The column, one of ``notes``, that says which rows count, where user code that fails on a row costs that row in
+        these windows alone. None where it costs it in all windows on rows, or there is none.
     slide
         What lies between two ticks at which windows are reported, whether rows have come or not; None where only rows
         bring windows about.
@@ -147,6 +150,7 @@ class Discretiser:
     distinct = False
     measures: tuple[str, ...] = ()
     sliced_measure: str | None = None
+    refusals: str | None = None
     slide: Amount | None = None
 
     def __init__(self, windows: Sequence[Window]) -> None:
@@ -156,6 +160,19 @@ class Discretiser:
     def name(self) -> str:
         """Identifies the discretiser among others of the same state, also after some of its windows have gone."""
         return repr(self.windows[0])
+
+    @property
+    def notes(self) -> Mapping[str, pa.DataType]:
+        """The columns, beside the user's, that rows have for these windows, and slices as marks."""
+        return {}
+
+    def note(self, columns: Mapping[str, Column], rows: int, horizon: int) -> dict[str, Column]:
+        """What is noted of new rows, once, when they come at a horizon."""
+        return {}
+
+    def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> dict[str, np.ndarray]:
+        """The same for slices of places."""
+        return {}
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         """The windows due and not final before the step, and what is needed after it."""
@@ -266,14 +283,23 @@ class ConditionWindows(Discretiser):
         self.frames = isinstance(window, Frames)
         self.min_rows = window.min_rows if isinstance(window, Frames) else 1
 
-    def mark(self, columns: Mapping[str, Column], rows: int) -> Column:
-        """Which rows meet the condition, as a column beside the user's; computed once, when rows come."""
-        return Column(self.window.codes(columns, rows), self.window.code_type)
+    @property
+    def notes(self) -> Mapping[str, pa.DataType]:
+        return {self.column: self.window.code_type}
 
-    def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The same for slices of places: a frame goes on with the last row, a punctuation starts with the first."""
-        marks: np.ndarray = view.marks(self.column)[ends - 1 if self.frames else begins]
-        return marks
+    def note(self, columns: Mapping[str, Column], rows: int, horizon: int) -> dict[str, Column]:
+        """Which rows meet the condition, unless a function of the user's was shown them already."""
+        if self.column in columns:
+            return {}
+        return {self.column: Column(self.window.codes(columns, rows), self.window.code_type)}
+
+    def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> dict[str, np.ndarray]:
+        return {self.column: self._codes_of_slices(view, begins, ends)}
+
+    def _codes_of_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """A frame goes on with the last row, a punctuation starts with the first."""
+        codes: np.ndarray = view.marks(self.column)[ends - 1 if self.frames else begins]
+        return codes
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         meets = view.marks(self.column).astype(bool)
@@ -332,7 +358,7 @@ class PunctuationWindows(ConditionWindows):
         due = (decided >= step.old_horizon) & (decided <= step.watermark)
         return windows.take(np.flatnonzero(due)), Retained(settled, low[undecided])
 
-    def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    def _codes_of_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
         codes = view.marks(self.column)
         events = np.append(np.flatnonzero(codes), len(codes))
         last = events[np.searchsorted(events, ends) - 1]

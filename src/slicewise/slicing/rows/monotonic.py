@@ -33,7 +33,9 @@ __all__ = [
     "marks_of_slices",
     "measures_of",
     "misfits",
+    "parted",
     "reading",
+    "reduced",
 ]
 
 
@@ -230,14 +232,11 @@ class MeasuredRows:
 
         ``begins`` are where windows begin; what is before the first of a key does not matter.
         """
-        if self.rows is None or not len(begins):
+        if self.rows is None:
             return begins
         fits = np.zeros(len(self.view), bool)
         fits[self.rows] = True
-        turns = 1 + np.flatnonzero(fits[1:] != fits[:-1])
-        first = self.view.earliest(begins, settled)
-        turns = turns[(turns > self.view.of_key(first, turns)) & (turns < self.view.of_key(settled, turns))]
-        return sorted_unique(np.concatenate([begins, turns]))
+        return parted(self.view, fits, begins, settled)
 
     def number_of(self, place: np.ndarray) -> np.ndarray:
         """How many rows that count come before places of the view."""
@@ -264,6 +263,19 @@ class MeasuredRows:
 
 
 # Slices
+
+
+def parted(view: OrderedRows, counts: np.ndarray, begins: np.ndarray, settled: np.ndarray) -> np.ndarray:
+    """Where slices must begin, for windows that begin there, so that none holds both places that count and others.
+
+    What is before the first begin of a key does not matter; nor, here, what is not ``settled``.
+    """
+    if counts.all() or not len(begins):
+        return begins
+    turns = 1 + np.flatnonzero(counts[1:] != counts[:-1])
+    first = view.earliest(begins, settled)
+    turns = turns[(turns > view.of_key(first, turns)) & (turns < view.of_key(settled, turns))]
+    return sorted_unique(np.concatenate([begins, turns]))
 
 
 def last_measure_mark(name: str) -> str:
@@ -297,13 +309,13 @@ def marks_of_slices(view: OrderedRows, measure: str, begins: np.ndarray, ends: n
     unfit[view.slice_places] = False  # of a slice in which not all rows fit, those that do are in its mark
     last[unfit] = lowest(last.dtype)
     return {
-        fits_column((measure,)): _reduced(np.minimum, fits, begins, ends),
+        fits_column((measure,)): reduced(np.minimum, fits, begins, ends),
         measure: _by_place(view, measure, measure)[begins],
-        last_measure_mark(measure): _reduced(np.maximum, last, begins, ends),
+        last_measure_mark(measure): reduced(np.maximum, last, begins, ends),
     }
 
 
-def _reduced(ufunc: np.ufunc, values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def reduced(ufunc: np.ufunc, values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The least or the largest of the values in each range."""
     if not len(begins):
         return values[:0]

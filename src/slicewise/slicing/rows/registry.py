@@ -13,6 +13,7 @@ from typing import Any
 from slicewise.errors import QueryError
 from slicewise.slicing.rows.adaptive_windows import AdaptiveWindows
 from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, Discretiser, PunctuationWindows
+from slicewise.slicing.rows.edge_windows import EdgeWindows
 from slicewise.slicing.rows.measure_windows import MeasureSessions, MultiMeasureWindows, UnitWindows
 from slicewise.slicing.rows.policy_windows import PolicyWindows
 from slicewise.slicing.rows.user_windows import UserWindows
@@ -31,7 +32,7 @@ DISCRETISERS: dict[type[Window], Callable[[Any], Discretiser]] = {
     Punctuated: lambda window: (ConditionWindows if window.end is None else PunctuationWindows)(window),
     Session: MeasureSessions,
     Sliding: MultiMeasureWindows,
-    UserDefined: UserWindows,
+    UserDefined: lambda window: (EdgeWindows if window.places_edges else UserWindows)(window),
 }
 
 
