@@ -174,7 +174,8 @@ class Engine:
         """Let rows in: cut them into slices, and store them where the plan says so."""
         if not len(times):
             return
-        counted = [queries.counted(key, times, columns, self.horizon) for queries in self.context_aware]
+        came = self._horizons(times)
+        counted = [queries.counted(key, times, columns, self.horizon, came) for queries in self.context_aware]
         if self._handover is not None:
             self._handover.insert(key, times, columns, self.watermark, self.context_aware[0].state.since)
         elif self._has_time_windows:
@@ -182,6 +183,15 @@ class Engine:
         for queries, rows in zip(self.context_aware, counted, strict=True):
             queries.insert(rows, len(times))
         self.latest = max(self.latest, int(times.max()))
+
+    def _horizons(self, times: np.ndarray) -> np.ndarray:
+        """The horizon when each of some rows came: in order, each is the watermark for the next, step or no step."""
+        if not self.plan.ordered or not len(times):
+            return np.full(len(times), self.horizon)
+        lateness = min(self.plan.workload.lateness, INFINITY)
+        before = np.concatenate([[self._horizon(self.latest)], times[:-1] - lateness])
+        horizons: np.ndarray = np.maximum(before, self.horizon)
+        return horizons
 
     def follow(self, times: np.ndarray) -> None:
         """Take note of the event times of rows that nobody asks for: they move the watermark all the same."""

@@ -17,6 +17,7 @@ import numpy as np
 from slicewise.errors import DataError
 from slicewise.testing.context_windows import WindowRange, looking_back
 from slicewise.testing.oracle_rows import OF_QUERY, ON_ROWS, RefusedRowError, Row, aggregated, column_of
+from slicewise.times import LARGEST_NANOSECONDS
 from slicewise.windows import Evict
 
 __all__ = ["deterministic", "non_deterministic", "placing_edges", "policy"]
@@ -136,6 +137,8 @@ class _Edges:
     def _check(self, time: Any) -> None:
         if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
             self._complain(f"has an edge at {time!r}, which is no event time")
+        if abs(time) > LARGEST_NANOSECONDS:
+            self._complain(f"has an edge at {time}, where there are no event times")
         if time < self.horizon:
             self._complain(f"has an edge at {time}, which is before the horizon {self.horizon}")
 

@@ -112,20 +112,22 @@ class ContextAwareQueries:
 
     # Rows in
 
-    def counted(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> Tuples:
-        """Those of some new rows that come in time to count, with what is to be known of them."""
+    def counted(
+        self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int, came: np.ndarray
+    ) -> Tuples:
+        """Those of some new rows that count, with what is to be known of them; ``came`` has the horizons at which."""
         arrival = np.arange(self._arrived, self._arrived + len(times))
         read = {name: columns[name] for name in self.plan.column_types} | shown_columns(columns)
         oldest = max(horizon, self.state.since)
         if len(times) and times.min() < oldest:
             kept = np.flatnonzero(times >= oldest)
-            key, times, arrival = key[kept], times[kept], arrival[kept]
+            key, times, arrival, came = key[kept], times[kept], arrival[kept], came[kept]
             read = {name: column.take(kept) for name, column in read.items()}
         else:
             # Rows wait for the next step, and the caller's arrays are not ours to keep.
             key, times, read = key.copy(), times.copy(), {name: _copy(column) for name, column in read.items()}
         for discretiser in self.discretisers:
-            read |= discretiser.note(read, len(arrival), horizon)
+            read |= discretiser.note(read, came)
             if discretiser.measures:
                 read[fits_column(discretiser.measures)] = fitting(read, discretiser.measures)
         read[ARRIVAL] = Column(arrival, pa.int64())
@@ -424,10 +426,10 @@ class ContextAwareQueries:
             self._leave_out(view.first_arrival(places))
             return
         self._mark_misfits(discretiser.refusals, view.first_arrival(places))
-        reported = self.state.reported.get(discretiser.name, ReportedWindows.none())
         # What else came in the same step must not hide that a row has left.
-        reported = reported.with_changed(view.key[places], view.time[places])
-        self.state = replace(self.state, reported={**self.state.reported, discretiser.name: reported})
+        table = self.state.reported.get(discretiser.name, ReportedWindows.none())
+        reported = {discretiser.name: table.with_changed(view.key[places], view.time[places])}
+        self.state = replace(self.state, reported={**self.state.reported, **reported})
 
     def _leave_out(self, arrivals: np.ndarray) -> None:
         """Take rows out for good: of those that have just come, and of those that were there."""

@@ -166,8 +166,8 @@ class Discretiser:
         """The columns, beside the user's, that rows have for these windows, and slices as marks."""
         return {}
 
-    def note(self, columns: Mapping[str, Column], rows: int, horizon: int) -> dict[str, Column]:
-        """What is noted of new rows, once, when they come at a horizon."""
+    def note(self, columns: Mapping[str, Column], horizon: np.ndarray) -> dict[str, Column]:
+        """What is noted of new rows, once, when they come; of each, at which horizon it did."""
         return {}
 
     def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> dict[str, np.ndarray]:
@@ -287,11 +287,11 @@ class ConditionWindows(Discretiser):
     def notes(self) -> Mapping[str, pa.DataType]:
         return {self.column: self.window.code_type}
 
-    def note(self, columns: Mapping[str, Column], rows: int, horizon: int) -> dict[str, Column]:
+    def note(self, columns: Mapping[str, Column], horizon: np.ndarray) -> dict[str, Column]:
         """Which rows meet the condition, unless a function of the user's was shown them already."""
         if self.column in columns:
             return {}
-        return {self.column: Column(self.window.codes(columns, rows), self.window.code_type)}
+        return {self.column: Column(self.window.codes(columns, len(horizon)), self.window.code_type)}
 
     def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> dict[str, np.ndarray]:
         return {self.column: self._codes_of_slices(view, begins, ends)}

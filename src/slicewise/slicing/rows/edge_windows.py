@@ -66,9 +66,9 @@ class EdgeWindows(Discretiser):
     def notes(self) -> Mapping[str, pa.DataType]:
         return {str(self.refusals): pa.bool_(), HORIZON: pa.int64()}
 
-    def note(self, columns: Mapping[str, Column], rows: int, horizon: int) -> dict[str, Column]:
-        counts, came = np.ones(rows, np.int64), np.full(rows, horizon)
-        return {str(self.refusals): Column(counts, pa.bool_()), HORIZON: Column(came, pa.int64())}
+    def note(self, columns: Mapping[str, Column], horizon: np.ndarray) -> dict[str, Column]:
+        counts = np.ones(len(horizon), np.int64)
+        return {str(self.refusals): Column(counts, pa.bool_()), HORIZON: Column(horizon, pa.int64())}
 
     def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> dict[str, np.ndarray]:
         return {name: reduced(np.minimum, view.marks(name), begins, ends) for name in self.notes}
