@@ -40,6 +40,16 @@ class EveryHundredth:
         return begins.astype(int), (begins & (number >= 200)).astype(int)
 
 
+class EverySecond:
+    """A user's window that places its edges: a second, if it has rows."""
+
+    def notify_context(self, time: int, row: dict, edges: object) -> None:
+        start = time - time % SECOND
+        if not edges.starts or edges.starts[-1] < start:
+            edges.add_start(start)
+            edges.add_end(start + SECOND)
+
+
 def kinds() -> dict[str, tuple[object, Callable[[np.ndarray, np.ndarray], Windows]]]:
     """Windows, each with its own plain definition: from times and values in order to ranges of rows."""
     return {
@@ -55,6 +65,7 @@ def kinds() -> dict[str, tuple[object, Callable[[np.ndarray, np.ndarray], Window
         "rows(1000), every 1 s": (sw.sliding(sw.rows(1000), every="1 second"), _last_rows),
         "1 s, every rows(100)": (sw.sliding("1 second", every=sw.rows(100)), _last_second),
         "user defined, in batches": (sw.user_defined(EveryHundredth), _every_hundredth),
+        "user defined, by edges": (sw.user_defined(EverySecond), _every_second),
     }
 
 

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 import slicewise as sw
 from slicewise.plot import timeline
+from slicewise.slicing.rows.context_edges import ContextEdges
 
 HERE = Path(__file__).parent
 NINE = datetime(2024, 5, 1, 9)
@@ -29,6 +30,31 @@ VAN = {
     "speed": [30, 40, 62, 70, 55, 20, 25, 45, 66, 71, 30, 20, 50],
     "kind": ["start", "", "", "", "", "stop", "start", "", "", "", "stop", "start", ""],
 }
+
+
+MINUTE = 60_000_000
+
+
+class BeforeStops:
+    """The ten minutes before each stop."""
+
+    def notify_context(self, time: int, row: dict[str, str], edges: ContextEdges) -> None:
+        """Places the edges when the van has stopped."""
+        if row["kind"] == "stop":
+            edges.add_start(time - 10 * MINUTE)
+            edges.add_end(time)
+
+
+class Session:
+    """A session by hand: rows at most five minutes apart."""
+
+    def notify_context(self, time: int, row: dict[str, str], edges: ContextEdges) -> None:
+        """Moves the end of the session, or starts another."""
+        if edges.ends and time <= edges.ends[-1]:
+            edges.remove_end(edges.ends[-1])
+        else:
+            edges.add_start(time)
+        edges.add_end(time + 5 * MINUTE)
 
 
 #: A picture for each kind of window, with a lane for each of its variants.
@@ -56,6 +82,10 @@ PICTURES = {
     },
     "punctuated": {"kind = 'start'": sw.punctuated("kind = 'start'")},
     "frames": {"speed > 50": sw.frames("speed > 50"), "at least 3 rows": sw.frames("speed > 50", min_rows=3)},
+    "edges": {
+        "10 min before stops": sw.user_defined(BeforeStops, columns=["kind"]),
+        "session by hand": sw.user_defined(Session),
+    },
 }
 
 

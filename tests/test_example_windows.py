@@ -29,6 +29,7 @@ def example(module: str, name: str):
 
 Trader = example("trader", "Trader")
 SessionByHand = example("session_by_hand", "SessionByHand")
+MergingSession = example("merging_session", "MergingSession")
 Snapshot = example("snapshot_windows", "Snapshot")
 LowerBoundLandmark = example("lower_bound_landmark", "LowerBoundLandmark")
 
@@ -43,7 +44,8 @@ def windows_of(window, stream, unit):
 
 def test_every_example_is_short():
     files = sorted(FOLDER.glob("*.py"))
-    assert [f.stem for f in files] == ["lower_bound_landmark", "session_by_hand", "snapshot_windows", "trader"]
+    names = ["lower_bound_landmark", "merging_session", "session_by_hand", "snapshot_windows", "trader"]
+    assert [f.stem for f in files] == names
     assert all(f.read_text(encoding="utf-8").count("\n") < 40 for f in files)
 
 
@@ -115,6 +117,35 @@ def test_session_by_hand_ends_with_the_row_that_shows_it():
         (0, 45, [0, 10]),
         (45, 106, [45, 75]),
         (106, None, [106]),
+    ]
+
+
+@given(st.lists(st.integers(0, 300), max_size=30))
+def test_merging_session_is_a_session(times):
+    stream = [(time, {}) for time in times]
+    by_hand = windows_of(sw.user_defined(MergingSession), stream, SECOND)
+    assert by_hand == windows_of(sw.session("30 seconds"), stream, SECOND)
+
+
+def test_merging_session_merges_when_a_late_row_bridges_a_gap():
+    # seconds  0    20             70   75        30 seconds later still joins
+    #          a    b              d    e
+    #          [-----------)       [----------)
+    #                     c                       late, at 45
+    #          [------------------------------)
+    workload = sw.Workload("t", lateness=300 * SECOND)
+    op = workload.query("q", sw.user_defined(MergingSession), seen=sw.collect_list("s")).operator()
+    op.process_batch({"t": [s * SECOND for s in (0, 20, 70, 75)], "s": [0, 20, 70, 75]})
+    results = op.advance(150 * SECOND)
+    op.process_batch({"t": [45 * SECOND], "s": [45]})
+    results = [*results, *op.advance(150 * SECOND)]
+    found = [(r.start // SECOND, r.end // SECOND, r.change, r.values["seen"]) for r in results]
+    assert found == [
+        (0, 50, "insert", [0, 20]),
+        (70, 105, "insert", [70, 75]),
+        (0, 50, "retract", None),
+        (70, 105, "retract", None),
+        (0, 105, "insert", [0, 20, 45, 70, 75]),
     ]
 
 

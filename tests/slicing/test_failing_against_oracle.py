@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
@@ -178,6 +179,12 @@ def workloads(draw) -> sw.Workload:
     return workload
 
 
+def left_out(note):
+    """How many rows a note is about that were left out."""
+    others = re.search(r"and so w(?:as|ere) (\d+) other", note)
+    return int("left out" in note) + (int(others[1]) if others else 0)
+
+
 class Run:
     """An operator that is called until it goes on; what it refused on the way."""
 
@@ -192,10 +199,7 @@ class Run:
             try:
                 return list(function(*arguments))
             except UserCodeError as error:
-                self.refused += len(error.rows)
-                self.refused += sum(
-                    note.endswith("the record was left out") for note in getattr(error, "__notes__", ())
-                )
+                self.refused += len(error.rows) + sum(map(left_out, getattr(error, "__notes__", ())))
             except UserCodeInWindowError:
                 pass
             # Rows are in, those of them that can be: it is only what came out that is still to be had.

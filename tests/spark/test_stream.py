@@ -24,6 +24,27 @@ from tests.spark.stream_running import SCHEMA, SECOND, Folder, Run, plain, table
 FAR = 600  # seconds; all other rows come long before
 WAIT = 2
 
+
+class Visits:
+    """Sessions of 400 ms, by edges that user code places."""
+
+    def notify_context(self, time, row, edges):
+        if edges.ends and time <= edges.ends[-1]:
+            edges.remove_end(edges.ends[-1])
+        else:
+            edges.add_start(time)
+        edges.add_end(time + 400_000)
+
+
+class BeforeThrees:
+    """The second before each 3."""
+
+    def notify_context(self, time, row, edges):
+        if row["v"] == 3:
+            edges.add_start(time - SECOND)
+            edges.add_end(time)
+
+
 MIXED = (
     sw.Workload(time="ts", keys=["k"], watermark="2 seconds", lateness="1 minute")
     .query("tumbling", sw.tumbling("1 second"), total=sw.sum("v"), n=sw.count())
@@ -35,6 +56,8 @@ MIXED = (
     .query("last ten", sw.sliding(sw.rows(10), every="5 seconds"), total=sw.sum("v"))
     .query("punctuated", sw.punctuated("v = 3"), n=sw.count())
     .query("frames", sw.frames("v > 2", min_rows=2), n=sw.count())
+    .query("visit by edges", sw.user_defined(Visits), total=sw.sum("v"))
+    .query("before threes", sw.user_defined(BeforeThrees, columns=["v"]), seen=sw.collect_list("v"))
 )
 
 

@@ -42,6 +42,17 @@ class Pairs:
         return (1, 1) if self.seen % 2 == 1 and self.seen > 1 else (self.seen == 1, 0)
 
 
+class Visits:
+    """Sessions of rows at most 20 apart, by edges."""
+
+    def notify_context(self, time, row, edges):
+        if edges.ends and time <= edges.ends[-1]:
+            edges.remove_end(edges.ends[-1])
+        else:
+            edges.add_start(time)
+        edges.add_end(time + 20)
+
+
 def fake(workload, **how):
     return FakeStream(workload, types=how.pop("types", TYPES), **how)
 
@@ -84,6 +95,7 @@ COUNTING = {
     "looking back": sw.sliding(sw.rows(5), every=20),
     "frames": sw.frames("v > 2"),
     "user code": sw.user_defined(Pairs),
+    "edges": sw.user_defined(Visits),
     "policy": sw.policy(lambda total, oldest: total["n"] > 3, watch={"n": sw.count()}, every=sw.rows(1)),
 }
 

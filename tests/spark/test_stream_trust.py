@@ -52,6 +52,16 @@ class Remembering:
         return (1, 1) if self.seen % 2 == 1 and self.seen > 1 else (self.seen == 1, 0)
 
 
+class RememberingEdges(Remembering):
+    """The same for edges that it places."""
+
+    on_record = None
+
+    def notify_context(self, time, row, edges):
+        self.counts = collections.Counter({"rows": self.seen})
+        self.seen += 1
+
+
 tally = sw.aggregate(
     lift=lambda v: Tally({v: 1}),
     combine=lambda a, b: a + b,
@@ -72,6 +82,7 @@ TALLIES = BASE.query("q", sw.sliding(20, every=5), t=tally("v"))
 HIDDEN = BASE.query("q", sw.sliding(20, every=5), t=hidden("v"))
 COUNTED = BASE.query("q", sw.tumbling(sw.rows(5)), t=hidden("v"))
 WINDOWS = BASE.query("q", sw.user_defined(Remembering), s=sw.sum("v"))
+EDGES = BASE.query("q", sw.user_defined(RememberingEdges), s=sw.sum("v"))
 MIXED = (
     BASE.query("slices", sw.sliding(20, every=5), s=sw.sum("v"))
     .query("stored", sw.tumbling(10), l=sw.collect_list("v"))
@@ -145,6 +156,7 @@ REFUSED = {
     "slices": (HIDDEN, Tally),
     "counted rows": (COUNTED, Tally),
     "user windows": (WINDOWS, collections.Counter),
+    "user edges": (EDGES, collections.Counter),
 }
 
 

@@ -426,9 +426,10 @@ class ContextAwareQueries:
             self._leave_out(view.first_arrival(places))
             return
         self._mark_misfits(discretiser.refusals, view.first_arrival(places))
-        # What else came in the same step must not hide that a row has left.
+        # What else came in this step must not hide that a row has left that was there before it.
+        left = places[~view.rows.unreported[view.row_at(places)]]
         table = self.state.reported.get(discretiser.name, ReportedWindows.none())
-        reported = {discretiser.name: table.with_changed(view.key[places], view.time[places])}
+        reported = {discretiser.name: table.with_changed(view.key[left], view.time[left])}
         self.state = replace(self.state, reported={**self.state.reported, **reported})
 
     def _leave_out(self, arrivals: np.ndarray) -> None:
