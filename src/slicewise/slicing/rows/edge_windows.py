@@ -190,16 +190,16 @@ class _ShownRows:
             return thing, edges
         kept, kept_at, copy_at = (thing, edges), low, -1
         thing, edges = copy.deepcopy(thing), edges.copy()
-        calls = self._calls(low, high)
+        calls, counts = self._calls(low, high), self.counts[low:high].tolist()
         at = low
         while at < high:
             if at == copy_at:
                 kept, kept_at = (copy.deepcopy(thing), edges.copy()), at
-            if self.counts[at]:
+            if counts[at - low]:
                 error = self._notify(thing, edges, at, *calls[at - low])
                 if error is not None:
                     self.failures.append(error)
-                    self.counts[at] = False
+                    self.counts[at] = counts[at - low] = False
                     thing, edges = copy.deepcopy(kept[0]), kept[1].copy()
                     at, copy_at = kept_at, at + 1
                     continue
