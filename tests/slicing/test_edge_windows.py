@@ -259,7 +259,7 @@ def standing(results):
 
 @given(placing(), steps(), st.data())
 def test_in_order_every_row_is_its_own_watermark(workload, epochs, data):
-    """Of rows that come in one batch, what one reports and the next takes back is not reported: the rest is the same."""
+    """Of rows in one batch, what one would report and the next take back is not reported; the rest is the same."""
     rows = [row for chunks, _ in epochs for chunk in chunks for row in chunk]
     rows.sort(key=lambda row: (row["t"], [order_of(row[name]) for name in workload.order]))
     definition, expected = Definition(workload), []
