@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 import slicewise.aggregates as sw
 from slicewise.errors import AggregateError, DataError, QueryError
 from slicewise.same import is_same
-from slicewise.swag import FlatFIT, Naive, SlickDeque, TwoStacks, roll, rolling
+from slicewise.swag import FlatFIT, Naive, SlickDeque, TwoStacks, roll, rolling, rolling_moments
 from slicewise.swag.rolling import batch_of, survivors
 from slicewise.swag.rolling_ranks import sorted_windows
 
@@ -290,3 +291,57 @@ def test_a_count_without_a_column_counts_nulls_too():
     assert roll(values, 3, sw.count()).tolist() == [1, 2, 3, 3]
     assert roll(values, 3, sw.count("v")).tolist() == [1, 1, 1, 1]
     assert roll([None, None], 2, sw.count()).tolist() == [1, 2]
+
+
+ORIGINS = [0.0, 1e9, -3e5, 1e-30]
+
+
+def central_powers(window):
+    """Sums of the second to fourth powers of deviations from the mean, exactly, as fractions."""
+    exact_values = [Fraction(v) for v in window]
+    mean = sum(exact_values) / len(window)
+    return [float(sum((v - mean) ** p for v in exact_values)) for p in (2, 3, 4)]
+
+
+@pytest.mark.parametrize("doubled", [0, 2**12])
+@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize("k", [2, 3, 13, 16, 31, 200])
+def test_moments_keep_their_digits_beside_what_has_left_the_window(monkeypatch, k, origin, doubled):
+    monkeypatch.setattr(rolling_moments, "DOUBLED", doubled)
+    monkeypatch.setattr(rolling_moments, "PIECE", 32)
+    rng = np.random.default_rng(k)
+    values = origin * (1 + np.arange(260) * 1e-9) + rng.normal(size=260) * max(abs(origin) * 1e-6, 1e-30)
+    values[[40, 90]], values[200:230] = (1e60, -1e70), values[200]
+    _, _, *powers = rolling_moments.roll_moments(values, k, 4)
+    _, _, squares = rolling_moments.roll_moments(values, k, 2)
+    assert is_same(squares.tolist(), powers[0].tolist(), 0)
+    for i in [*range(40), *range(85, 95), *range(85 + k, 260)]:
+        window = values[max(i + 1 - k, 0) : i + 1]
+        if abs(window).max() > 1e50:
+            continue
+        second, third, fourth = central_powers(window)
+        assert powers[0][i] == pytest.approx(second, rel=1e-9)
+        assert powers[1][i] == pytest.approx(third, rel=1e-9, abs=1e-9 * second**1.5)
+        assert powers[2][i] == pytest.approx(fourth, rel=1e-9)
+    assert (powers[0][200 + k - 1 : 230] == 0).all()  # values that do not vary
+
+
+@pytest.mark.parametrize("k", [2, 5, 64, 5000])
+@pytest.mark.parametrize("name", ["variance", "stddev_pop", "skewness", "kurtosis"])
+def test_nan_and_infinity_are_in_the_moments_of_their_windows_only(name, k):
+    values = np.random.default_rng(1).normal(size=12_000)
+    clean = roll(values, k, sw.AGGREGATES[name]())
+    dirty = values.copy()
+    dirty[[700, 6000]] = math.nan
+    slid = roll(dirty, k, sw.AGGREGATES[name]())
+    spoilt = np.zeros(len(values), bool)
+    for at in (700, 6000):
+        spoilt[at : at + k] = True
+    assert np.isnan(np.ma.getdata(slid)[spoilt & (np.arange(len(values)) > 0)]).all()
+    assert is_same(np.ma.getdata(slid)[~spoilt].tolist(), np.ma.getdata(clean)[~spoilt].tolist(), 0)
+
+
+def test_numbers_whose_powers_do_not_fit_are_rolled_one_by_one():
+    values = np.array([1.0, 1e200, 3.0, 5.0, 1e80])
+    assert rolling_moments.roll_moments(values, 2, 2) is None
+    assert is_same(as_list(roll(values, 2, sw.Variance())), one_by_one(values.tolist(), 2, sw.Variance()))

@@ -24,12 +24,15 @@ from slicewise.aggregates.base import (
     take_parts,
 )
 from slicewise.aggregates.bests import BestMonoid
+from slicewise.aggregates.checks import as_float64
+from slicewise.aggregates.higher_moments import HigherMomentsMonoid
 from slicewise.aggregates.histograms import HistogramMonoid
-from slicewise.aggregates.moments import GeometricMean, Product, StdDev, StdDevPop, Variance, VarPop
+from slicewise.aggregates.moments import GeometricMean, MomentsMonoid, Product, StdDev, StdDevPop, Variance, VarPop
 from slicewise.aggregates.order import ExtremeMonoid, Max, Min, Range
 from slicewise.aggregates.sketches import SketchMonoid
 from slicewise.columns import Column
 from slicewise.errors import AggregateError, DataError, QueryError
+from slicewise.swag.rolling_moments import roll_moments
 from slicewise.swag.rolling_ranks import roll_ranks
 
 __all__ = ["Batch", "batch_of", "roll"]
@@ -75,6 +78,8 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     * Sums of floats, minima and maxima of short ranges: by doubling. Windows of 2 are neighbours combined, windows of 4
       are those of 2, and so on; a range of 13 is 8 and 4 and 1, for extremes 8 and 8, which may overlap. Sums are thus
       pairwise, and their error grows with log k only.
+    * Variances, skewness, kurtosis: sums of powers in blocks, from a value of the window (see
+      :mod:`slicewise.swag.rolling_moments`).
     * Medians and percentiles: windows of up to 64 values are sorted, all at once; longer ones are read off a wavelet
       matrix of ranks, in O(log n) passes whatever their length. Distinct values are counted in one pass.
     * Everything else as two stacks would, all windows at once. The values are cut in blocks of ``k``; within each,
@@ -115,7 +120,7 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
             f"`roll` needs an aggregate that works on arrays of numbers; got `{aggregate.name}` of {column.type}: "
             "slide a window such as TwoStacks over the values instead"
         )
-    parts = _on_numbers(monoid, column, wanted)
+    parts = _on_numbers(monoid, column, wanted) or _of_moments(monoid, column, wanted)
     if parts is None:
         lifted = monoid.lift(read, np.arange(len(column)))
         if aggregate.invertible and monoid.exact:
@@ -123,7 +128,7 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
             parts = [_by_difference(monoid, running, k) for k in wanted]
         else:
             parts = [_by_blocks(monoid, lifted, k) for k in wanted]
-    results = [_as_array(monoid.lower(p)) for p in parts]
+    results = [_as_array(_lowered(monoid, p)) for p in parts]
     return results[0] if alone else results
 
 
@@ -138,6 +143,14 @@ def _column(values: Any) -> Column:
         return Column.of(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as e:
         raise DataError(f"`values` must be numbers of one type; got {values!r}: {e}") from e
+
+
+def _lowered(monoid: Monoid, parts: Parts) -> Column:
+    """The results; those that take several steps piece by piece, so that what is in between stays in the cache."""
+    if not isinstance(monoid, (MomentsMonoid, HigherMomentsMonoid)):
+        return monoid.lower(parts)
+    pieces = range(0, len(parts[0]), _PIECE)
+    return Column.concat([monoid.lower(take_parts(parts, slice(i, i + _PIECE))) for i in pieces or [0]])
 
 
 def _as_array(column: Column) -> np.ndarray:
@@ -172,6 +185,15 @@ def _on_numbers(monoid: Monoid, column: Column, ranges: list[int]) -> list[Parts
     if isinstance(monoid, ExtremeMonoid):
         counts = [c > 0 for c in counts]
     return list(zip(slid, counts, strict=True))
+
+
+def _of_moments(monoid: Monoid, column: Column, ranges: list[int]) -> list[Parts] | None:
+    """Variances, skewness and their like; None for others, and where there are nulls or very large numbers."""
+    if not isinstance(monoid, (MomentsMonoid, HigherMomentsMonoid)) or column.valid is not None or not len(column):
+        return None
+    values = as_float64(column)
+    parts = [roll_moments(values, k, len(monoid.dtypes) - 1) for k in ranges]
+    return [p for p in parts if p is not None] if all(p is not None for p in parts) else None
 
 
 def _filling(n: int, k: int) -> np.ndarray:
