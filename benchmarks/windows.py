@@ -59,8 +59,31 @@ def kinds() -> dict[str, tuple[object, Callable[[np.ndarray, np.ndarray], Window
             sw.sliding(sw.rows(1000), every=sw.rows(100)),
             lambda t, v: _counts(len(t), 1000, 100),
         ),
+        "between rows(1000) and rows(9000)": (
+            sw.between(sw.rows(1000), sw.rows(9000)),
+            lambda t, v: (np.array([1000]), np.array([9000])),
+        ),
+        "landmark, every rows(1000)": (
+            sw.landmark(every=sw.rows(1000)),
+            lambda t, v: _since_start(np.arange(1000, len(t) + 1, 1000)),
+        ),
+        "cumulative rows(10000), every rows(1000)": (
+            sw.cumulative(sw.rows(10_000), every=sw.rows(1000)),
+            lambda t, v: _growing(np.arange(1000, len(t) + 1, 1000), 10_000),
+        ),
         "tumbling units(1000)": (sw.tumbling(sw.units(1000, "odometer")), _units),
+        "landmark, every units(1000)": (
+            sw.landmark(every=sw.units(1000, "odometer"), since=0),
+            lambda t, v: _since_start(_units(t, v)[1]),
+        ),
+        "cumulative units(10000), every units(1000)": (
+            sw.cumulative(sw.units(10_000, "odometer"), every=sw.units(1000, "odometer")),
+            _growing_units,
+        ),
+        "session units(1)": (sw.session(sw.units(1, "odometer")), _unit_sessions),
         "punctuated": (sw.punctuated("v < 100"), _punctuated),
+        "punctuated, with an end": (sw.punctuated("v < 100", "v > 20000"), _with_ends),
+        "punctuated, by rows that are no data": (sw.punctuated("v < 100"), _between_markers),
         "frames": (sw.frames("v > 20000"), _frames),
         "rows(1000), every 1 s": (sw.sliding(sw.rows(1000), every="1 second"), _last_rows),
         "1 s, every rows(100)": (sw.sliding("1 second", every=sw.rows(100)), _last_second),
@@ -83,6 +106,40 @@ def _units(t: np.ndarray, v: np.ndarray) -> Windows:
     odometer = t // 1000
     starts = np.unique(odometer // 1000) * 1000
     return np.searchsorted(odometer, starts), np.searchsorted(odometer, starts + 1000)
+
+
+def _since_start(high: np.ndarray) -> Windows:
+    return np.zeros(len(high), np.int64), high
+
+
+def _growing(high: np.ndarray, length: int) -> Windows:
+    return (high - 1) // length * length, high
+
+
+def _growing_units(t: np.ndarray, v: np.ndarray) -> Windows:
+    odometer = t // 1000
+    bases = np.unique(odometer // 10_000) * 10_000
+    low, high = np.repeat(bases, 10), (bases[:, None] + np.arange(1000, 10_001, 1000)).ravel()
+    low, high = np.searchsorted(odometer, low), np.searchsorted(odometer, high)
+    return low[low < high], high[low < high]
+
+
+def _unit_sessions(t: np.ndarray, v: np.ndarray) -> Windows:
+    low = np.concatenate([[0], 1 + np.flatnonzero(np.diff(t // 1000) > 1)])
+    return low, np.append(low[1:], len(t))
+
+
+def _with_ends(t: np.ndarray, v: np.ndarray) -> Windows:
+    events = np.flatnonzero((v < 100) | (v > 20000))
+    starts = v[events] < 100
+    return events[starts], np.append(events[1:], len(t))[starts]
+
+
+def _between_markers(t: np.ndarray, v: np.ndarray) -> Windows:
+    """From marker to marker, without the markers; windows without data are not reported."""
+    low, high = _punctuated(t, v)
+    low = low + (v[low] < 100)
+    return low[low < high], high[low < high]
 
 
 def _punctuated(t: np.ndarray, v: np.ndarray) -> Windows:
@@ -148,14 +205,15 @@ def each_kind(rows: int, repeat: int) -> None:
         print(f"\n{case}: million tuples/s, and what part of tumbling's that is")
         base = 0.0
         for name, (window, define) in kinds().items():
-            workload = sw.Workload("t", unit="microseconds").query("q", window, total=sw.sum("v"))
+            markers = "v < 100" if define is _between_markers else None
+            workload = sw.Workload("t", unit="microseconds", punctuation=markers).query("q", window, total=sw.sum("v"))
             _, results = run(workload, chunks, case == "in order")
             answers = check(results, stream, define)
             seconds = statistics.median(run(workload, chunks, case == "in order")[0] for _ in range(repeat))
             rate = (rows - CHUNK) / seconds / 1e6
             base = base or rate
             verdict = "" if rate >= base / 10 else "  BELOW A TENTH"
-            print(f"  {name:<38} {rate:>7.2f}   1/{base / rate:<5.1f} {answers:>7} answers checked{verdict}")
+            print(f"  {name:<42} {rate:>7.2f}   1/{base / rate:<5.1f} {answers:>7} answers checked{verdict}")
 
 
 class TupleBuffer:

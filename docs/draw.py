@@ -99,6 +99,19 @@ def draw(name: str, lanes: dict[str, sw.windows.Window]) -> None:
     show(op.close(), list(lanes), VAN["at"], name)
 
 
+def markers() -> None:
+    """Windows between rows that are only punctuation, drawn hollow, and what does not see them."""
+    lanes = {"start to stop": sw.punctuated("kind = 'start'", "kind = 'stop'"), "3 rows": sw.tumbling(sw.rows(3))}
+    workload = sw.Workload(time="at", punctuation="kind in ('start', 'stop')")
+    for label, window in lanes.items():
+        workload = workload.query(label, window, n=sw.count())
+    op = workload.operator()
+    op.process_batch(VAN)
+    both = list(zip(VAN["at"], VAN["kind"], strict=True))
+    data, marked = [at for at, kind in both if not kind], [at for at, kind in both if kind]
+    show(op.close(), list(lanes), data, "markers", marked, whole=True)
+
+
 def late() -> None:
     """Two sessions that a late row joins, and an hour that it corrects: the example of ``docs/late-data.md``."""
     workload = (
@@ -146,18 +159,29 @@ def slices() -> None:
     save(figure, "slices")
 
 
-def show(results: sw.Results, lanes: list[str], rows: list[datetime], name: str, late: Sequence[datetime] = ()) -> None:
-    """Draw results under their rows, and save the picture."""
+def show(
+    results: sw.Results,
+    lanes: list[str],
+    rows: list[datetime],
+    name: str,
+    apart: Sequence[datetime] = (),
+    *,
+    whole: bool = False,
+) -> None:
+    """Draw results under their rows, some of them ``apart`` from the others, and save the picture.
+
+    The ``whole`` hour is the same in all pictures of the van.
+    """
     figure, ax = plt.subplots(figsize=(7.2, 0.9 + 0.55 * len(lanes)), layout="constrained")
     timeline(results, lanes, ax=ax)
     bottom, top = ax.get_ylim()
     ax.set_ylim(bottom, top + 0.35)
     ax.plot(rows, [0.32] * len(rows), "o", color="#333333", markersize=4, clip_on=False)
-    ax.plot(late, [0.32] * len(late), "o", markerfacecolor="white", markeredgecolor="#B22222", markersize=5)
+    ax.plot(apart, [0.32] * len(apart), "o", markerfacecolor="white", markeredgecolor="#B22222", markersize=5)
     ax.set_yticks([0.32, *ax.get_yticks()], ["rows", *(label.get_text() for label in ax.get_yticklabels())])
     ax.xaxis.set_major_locator(dates.MinuteLocator(byminute=range(0, 60, 10)))
     ax.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))
-    if not late:  # the same hour in all pictures of the van
+    if whole or not apart:
         ax.set_xlim(NINE - timedelta(minutes=6), NINE + timedelta(minutes=50))
     save(figure, name)
 
@@ -173,5 +197,6 @@ def save(figure: Figure, name: str) -> None:
 if __name__ == "__main__":
     for name, lanes in PICTURES.items():
         draw(name, lanes)
+    markers()
     late()
     slices()

@@ -39,7 +39,7 @@ def groups() -> list[Group]:
     errors = [name for name, member in names.items() if isinstance(member, type) and issubclass(member, Exception)]
     windows = ["Evict", *(name for name in sw.windows.__all__ if name.islower() and name in names)]
     grouped = {
-        "workload": ["Workload", "Query"],
+        "workload": ["Workload", "Query", "processing_time"],
         "windows": sorted(windows, key=_alphabet),
         "amounts": ["rows", "units"],
         "columns": ["expr"],

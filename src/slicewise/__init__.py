@@ -32,7 +32,7 @@ from slicewise.windows import (
     tumbling,
     user_defined,
 )
-from slicewise.workload import Query, Workload
+from slicewise.workload import Query, Workload, processing_time
 
 if TYPE_CHECKING:
     from slicewise import spark
@@ -77,6 +77,7 @@ __all__ = [
     "latest",
     "only",
     "policy",
+    "processing_time",
     "punctuated",
     "rows",
     "session",

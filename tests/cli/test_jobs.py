@@ -117,6 +117,52 @@ def test_there_are_examples():
     assert len(EXAMPLES) >= 4
 
 
+def test_a_job_says_which_rows_are_no_data(tmp_path):
+    file = tmp_path / "job.toml"
+    file.write_text(
+        """
+        [source]
+        format = "parquet"
+        path = "rows"
+        [workload]
+        time = "t"
+        punctuation = "kind = 'marker'"
+        watermark_from = "done"
+        [queries.laps]
+        window = "punctuated(\\"kind = 'start'\\")"
+        n = "count()"
+        [sink]
+        format = "console"
+        """
+    )
+    workload = read_job(str(file)).workload
+    assert (workload.punctuation.text, workload.watermark_from) == ("kind = 'marker'", "done")
+
+
+def test_a_job_on_processing_time_has_no_time_column(tmp_path):
+    file = tmp_path / "job.toml"
+    file.write_text(
+        """
+        [source]
+        format = "parquet"
+        path = "rows"
+        schema = "v int"
+        [workload]
+        time = "processing_time()"
+        [queries.q]
+        window = "tumbling('1 minute')"
+        n = "count(v)"
+        [sink]
+        format = "console"
+        """
+    )
+    workload = read_job(str(file)).workload
+    assert repr(workload).startswith("Workload(time=processing_time())")
+    file.write_text(file.read_text().replace("[queries.q]", 'lateness = "1 minute"\n[queries.q]'))
+    with pytest.raises(JobError, match="`lateness` is about event time"):
+        read_job(str(file))
+
+
 def test_everything_that_a_job_may_say_is_read(tmp_path):
     text = """
     name = "all of it"

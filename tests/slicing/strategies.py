@@ -280,7 +280,9 @@ def mixed_workloads(draw: st.DrawFn) -> sw.Workload:
     """A workload of one to four queries of all kinds, in which at least one needs rows in order."""
     lateness = draw(st.sampled_from([0, 0, 3, 15, 1000]))
     keys, order = draw(st.sampled_from([[], [], ["k"]])), draw(st.sampled_from([[], [], [], ["o"]]))
-    workload = sw.Workload("t", keys=keys, order=order, lateness=lateness).query("ints", sw.tumbling(7), n=sw.count())
+    punctuation = draw(st.sampled_from([None, None, "w = 'c'", "v in (1, 3) or w = 'b'"]))
+    workload = sw.Workload("t", keys=keys, order=order, lateness=lateness, punctuation=punctuation)
+    workload = workload.query("ints", sw.tumbling(7), n=sw.count())
     aggregates = aggregates_over().filter(lambda a: a.base.name not in ("m4", "longest_rise"))
     for i in range(draw(st.integers(1, 3))):
         window = draw(context_windows() if i == 0 else st.one_of(context_windows(), windows()))

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
+from slicewise.times import INFINITY
 from tests.slicing.running import TYPES, assert_same, run_operator
 from tests.slicing.strategies import context_windows, mixed_workloads, steps
 
@@ -16,12 +17,12 @@ def test_a_query_added_later_counts_from_then_on_and_says_since_when(workload, w
     at = data.draw(st.integers(0, len(epochs) - 1))
     op = workload.operator(types=TYPES)
     before = run_operator(op, epochs[:at])
-    seen = op.stats().rows > op.stats().late_rows
+    seen = op._core.engine is not None and op._core.engine.latest > -INFINITY
     since = op.add_query("added", window, x=sw.collect_list("w"))
     found = run_operator(op, epochs[at:])
 
     assert (since is not None) == seen
-    own = sw.Workload("t", keys=workload.keys, order=workload.order, lateness=workload.lateness)
+    own = workload.with_queries([])
     own = own.query("ints", sw.tumbling(7), n=sw.count()).query("added", window, x=sw.collect_list("w"))
     alone = own.operator(types=TYPES)
     if at and epochs[at - 1][1] is not None:

@@ -24,8 +24,9 @@ import slicewise as sw
 from slicewise.conditions.expression import derived_types
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, plan_for
+from slicewise.plan.routes import carries_stamps
 from slicewise.results import CHANGES, Result
-from slicewise.slicing.input import bounds_type
+from slicewise.slicing.input import CLOCK_TYPE, bounds_type
 from slicewise.spark.output import LATE, LATE_CHANGE, REASON
 from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.streaming import heartbeat, processor
@@ -138,7 +139,8 @@ class Workers:
 class FakeStream:
     """A workload over micro-batches. Stop it with ``again``, and another workload goes on from the same state.
 
-    Event times are integers; where the workload names their unit, bounds come out as microseconds.
+    Event times are integers; where the workload names their unit, bounds come out as microseconds. On processing time
+    rows get ``now``, in milliseconds, which a test may set.
     """
 
     def __init__(
@@ -158,7 +160,7 @@ class FakeStream:
         self.types |= derived_types(workload.columns, self.types)
         self.row_type = pa.struct([(workload.time, pa.int64()), *types.items()]) if late or bad else None
         self.shards = tuple(range(shards))
-        time_type = bounds_type(pa.int64(), workload)
+        time_type = bounds_type(pa.int64(), workload) if workload.on_clock is None else CLOCK_TYPE
         make_plan = partial(plan_for, workload, self.types, time_type=time_type, ties=VALUES)
         plan = make_plan()
         source = Source(workload, None, self.types, time_type, frozenset(), {}, {})  # type: ignore[arg-type]
@@ -170,7 +172,7 @@ class FakeStream:
             self.types,
             workload.trusted,
             self.shards,
-            slices=_can_slice(plan) and late is None,
+            slices=_can_slice(plan) and not carries_stamps(workload) and late is None,
             keys=len(workload.keys),
             bad=bad,
             ahead=_ahead(options.get("ahead"), source),
@@ -249,7 +251,8 @@ class FakeStream:
 
     def _input(self, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
         w = self.workload
-        columns = {TIME: pa.array([r[w.time] for r in rows], pa.int64())}
+        on_clock = w.on_clock is not None
+        columns = {TIME: pa.array([1000 * self.now if on_clock else r[w.time] for r in rows], pa.int64())}
         columns |= {key_name(i): pa.array([r[n] for r in rows], self.types[n]) for i, n in enumerate(w.keys)}
         columns |= {value_name(i): pa.array([r[n] for r in rows], self.types[n]) for i, n in enumerate(w.inputs)}
         homes = [home_of([r[k] for k in w.keys], len(self.shards)) for r in rows]

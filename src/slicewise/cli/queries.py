@@ -18,11 +18,11 @@ from slicewise.cli.table_reader import TableReader, described
 from slicewise.conditions.expression import check_truth, derived_types, inputs_of
 from slicewise.errors import AggregateError, DataError, QueryError, did_you_mean
 from slicewise.windows import Window, tumbling
-from slicewise.workload import Workload
+from slicewise.workload import ProcessingTime, Workload, processing_time
 
 __all__ = ["read_workload"]
 
-_PARAMETERS = ("time", "unit", "keys", "watermark", "lateness", "order", "where")
+_PARAMETERS = ("time", "unit", "keys", "watermark", "lateness", "order", "where", "punctuation", "watermark_from")
 #: Fits every workload, so that the aggregates of a query can be checked where its window cannot be read.
 _ANY_WINDOW = tumbling(rows(1))
 _NO_QUERIES = (
@@ -79,8 +79,8 @@ def _parameters(table: TableReader) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     time = table.text("time", needed='name the event-time column, as in time = "ts"')
     if time is not None:
-        parameters["time"] = time
-    for key in ("unit", "where"):
+        parameters["time"] = processing_time() if time == "processing_time()" else time
+    for key in ("unit", "where", "punctuation", "watermark_from"):
         text = table.text(key)
         if text is not None or not table.has(key):
             parameters[key] = text
@@ -176,15 +176,18 @@ def _check_columns(
             return None
         return f"there is no column {name!r} in `source.schema`; {tip}"
 
-    if "time" in parameters and (message := missing(parameters["time"])):
-        table.note("time", message, at=0)
+    for key in ("time", "watermark_from"):
+        name = parameters.get(key)
+        if name is not None and not isinstance(name, ProcessingTime) and (message := missing(name)):
+            table.note(key, message, at=0)
     for key in ("keys", "order"):
         for i, name in enumerate(parameters.get(key, ())):
             if message := missing(name):
                 table.diagnostics.add((*table.path, key, i), message, at=0)
-    for name in _names_in(parameters.get("where")):
-        if message := missing(name):
-            table.note("where", message, at=max(parameters["where"].find(name), 0))
+    for key in ("where", "punctuation"):
+        for name in _names_in(parameters.get(key)):
+            if message := missing(name):
+                table.note(key, message, at=max(parameters[key].find(name), 0))
     for query in _tables(queries):
         for column, names, aggregate in _reads(query):
             wrong = [(name, message) for name in names if (message := missing(name))]
@@ -194,9 +197,9 @@ def _check_columns(
                 _check_types(query, column, aggregate, {c.lower(): t for c, t in columns.items()})
 
 
-def _names_in(where: Any) -> tuple[str, ...]:
+def _names_in(condition: Any) -> tuple[str, ...]:
     try:
-        return check_truth(where, "where").names
+        return check_truth(condition, "where").names
     except QueryError:
         return ()  # noted before
 

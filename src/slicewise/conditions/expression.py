@@ -164,23 +164,30 @@ def derive(
 
 
 def selection(
-    where: Expression, known: Mapping[str, Column], rows: int
+    where: Expression | None, known: Mapping[str, Column], rows: int, *, unless: Expression | None = None
 ) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """Which rows meet a filter, and for which it cannot be computed, and why; those are among the first too."""
-    derived, failures = derive([where], known, rows)
-    check_type_of(where, derived[where].type)
-    mask = true_rows(derived[where])
-    if failures:
-        mask = mask.copy()
-        mask[list(failures)] = True
+    """Which rows meet a filter and do not meet another, and for which that cannot be computed, and why.
+
+    Those are among the first too.
+    """
+    mask = np.ones(rows, bool)
+    derived, failures = derive([c for c in (where, unless) if c is not None], known, rows)
+    if where is not None:
+        check_type_of(where, derived[where].type)
+        mask &= true_rows(derived[where])
+    if unless is not None:
+        check_type_of(unless, derived[unless].type, "punctuation")
+        mask &= ~true_rows(derived[unless])
+    mask[list(failures)] = True
     return mask, failures
 
 
-def check_type_of(where: Expression, type_: pa.DataType) -> None:
+def check_type_of(where: Expression, type_: pa.DataType, parameter: str = "where") -> None:
     """Refuse a filter of rows that is neither true nor false."""
     if not pa.types.is_boolean(type_):
         raise DataError(
-            f"`where` must be true or false; got {where.text!r}, which is {type_name(type_)}; compare it with something"
+            f"`{parameter}` must be true or false; got {where.text!r}, which is {type_name(type_)}; compare it with "
+            "something"
         )
 
 

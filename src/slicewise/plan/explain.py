@@ -77,6 +77,7 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
       as a stream  slices  sliced where they are read; shards get slices, not rows
     """
     check_max_slice(max_slice)
+    ordered = ordered or workload.on_clock is not None
     c = characteristics_of(workload, ordered=ordered)
     aggregates = list(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     label = max(len("remove tuples?"), *(min(len(repr(a)), LONGEST_LABEL) for a in aggregates))
@@ -94,7 +95,7 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
     if keep_tuples(c):
         stored = ", ".join(map(str, dict.fromkeys([workload.time, *workload.columns])))
         lines += textwrap.wrap(f"and each row: {stored}", WIDTH, initial_indent="  ", subsequent_indent="    ")
-    if not ordered:
+    if not ordered or workload.on_clock is not None:
         lines += ["", "on Spark", *explain_routes(workload)]
     return "\n".join(lines)
 
@@ -104,10 +105,14 @@ def _opening(workload: Workload, ordered: bool) -> str:
     parts = [f"time {workload.time}" + (f" in {workload.unit}" if workload.unit else ""), keys]
     if workload.where is not None:
         parts.append(f"rows where {workload.where.text}")
+    if workload.punctuation is not None:
+        parts.append(f"punctuation where {workload.punctuation.text}")
     if workload.order:
         parts.append(f"ties broken by {', '.join(workload.order)}")
     if ordered:
         parts.append("rows in order, each its own watermark")
+    elif workload.watermark_from is not None:
+        parts.append(f"watermarks from {workload.watermark_from}")
     else:
         parts.append(f"rows out of order by up to {_duration(workload, workload.watermark)}")
     parts.append(f"corrected for {_duration(workload, workload.lateness)}")
@@ -271,7 +276,15 @@ def explain_routes(workload: Workload) -> list[str]:
       all          rows    collect_set('v') is computed in Python
       as a stream  slices  sliced where they are read; shards get slices, not rows
     """
-    routes = [(query.name, route_of(query)) for query in workload.queries[:LISTED]]
+    if workload.on_clock is not None:
+        batch = Decision("refused", "a batch has no clock that a second run would share")
+        return [
+            line
+            for name, route in (("as a batch", batch), ("as a stream", stream_route(workload)))
+            for line in _row(name, route, len("as a stream"), len(batch.choice))
+        ]
+    punctuation = workload.punctuation is not None
+    routes = [(query.name, route_of(query, punctuation=punctuation)) for query in workload.queries[:LISTED]]
     if len(workload.queries) > LISTED:
         routes.append((f"and {len(workload.queries) - LISTED} more", Decision("", "")))
     routes.append(("as a stream", stream_route(workload)))

@@ -291,9 +291,10 @@ def plan_for(
 def tie_columns(workload: Workload) -> tuple[str, ...]:
     """The columns that put rows of equal event time in order where their arrival is not known.
 
-    The ``order`` columns; then measures, which must not go back; then the columns of the queries whose answers depend
-    on the order of rows, as these name them. Rows that are equal in all of them are alike to every such query. A query
-    that is added behind the others adds its columns behind theirs, so that it does not change their answers.
+    The ``order`` columns; then measures, which must not go back; then whether it is punctuation; then the columns of
+    the queries whose answers depend on the order of rows, as these name them. Rows that are equal in all of them are
+    alike to every such query. A query that is added behind the others adds its columns behind theirs, so that it does
+    not change their answers.
 
     >>> import slicewise as sw
     >>> w = sw.Workload(time="ts").query("sums", sw.tumbling("1 minute"), s=sw.sum("a"), first=sw.first("b"))
@@ -303,6 +304,7 @@ def tie_columns(workload: Workload) -> tuple[str, ...]:
     """
     columns = list(workload.order)
     columns += [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
+    columns += workload.shown_punctuation
     for query in workload.queries:
         every = query.window.needs_rows
         columns += query.window.reads if every else ()

@@ -54,6 +54,7 @@ __all__ = [
     "ROWS",
     "SLICES",
     "can_turn_around",
+    "carries_stamps",
     "is_one_tumbling",
     "route_of",
     "stream_route",
@@ -83,11 +84,13 @@ _WHY_ROWS: dict[type[Aggregate], str] = {
 FEW_ROWS = 8
 
 
-def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None) -> Decision:
+def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None, *, punctuation: bool = False) -> Decision:
     """``"slices"``: the JVM slices, NumPy composes. ``"rows"``: the engine takes the rows, sorted, in Python.
 
-    Without ``types``, columns are taken to be of types that fit.
+    Without ``types``, columns are taken to be of types that fit. ``punctuation`` says that some rows are no data.
     """
+    if punctuation and query.window.sees_punctuation:
+        return Decision(ROWS, "its windows see punctuation and hold data, which is told apart in Python")
     sliced = _sliced(query.window, types)
     if not sliced:
         return Decision(ROWS, sliced.reason)
@@ -159,9 +162,21 @@ def is_one_tumbling(workload: Workload) -> bool:
     return window.is_periodic and window.is_tumbling
 
 
+def carries_stamps(workload: Workload) -> Decision:
+    """Whether partials would hold times of a clock that may go back; the shard knows how far it had come."""
+    aggregates = [a for q in workload.queries for a in q.aggregates.values()]
+    timed = next((a for a in aggregates if a.timed), None)
+    if workload.on_clock is None or timed is None:
+        return Decision(False, "times are those of the rows, or stand in slices alone")
+    return Decision(True, f"{timed!r} carries the time of rows, and a clock that goes back stands still in the shards")
+
+
 def stream_route(workload: Workload) -> Decision:
     """What a partition of a stream sends to the shards: ``"slices"``, or ``"rows"`` where they must be stored."""
     kept = keep_tuples(characteristics_of(workload))
     if kept:
         return Decision(ROWS, f"sent to the shards as they are: {kept.reason}")
+    stamped = carries_stamps(workload)
+    if stamped:
+        return Decision(ROWS, f"sent to the shards as they are: {stamped.reason}")
     return Decision(SLICES, "sliced where they are read; shards get slices, not rows")

@@ -10,7 +10,7 @@ The names below are the contract with the stages that run a workload elsewhere: 
 from slicewise.slicing.ahead import ahead_length
 from slicewise.slicing.compose import Composition
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.input import EVENT_TIME, bounds_type, watermark_limit
+from slicewise.slicing.input import CLOCK_TYPE, EVENT_TIME, bounds_type, watermark_limit
 from slicewise.slicing.operator import LateRow, Operator, Stats
 from slicewise.slicing.rows.context_state import ContextAwareState
 from slicewise.slicing.rows.gaps import GapError
@@ -27,6 +27,7 @@ from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.user_code import show_rows
 
 __all__ = [
+    "CLOCK_TYPE",
     "COUNTED",
     "EVENT_TIME",
     "FORMAT",

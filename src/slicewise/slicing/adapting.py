@@ -17,7 +17,7 @@ from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.input import conform
 from slicewise.slicing.part_labels import Labels, carried_parts, labels_from_data
-from slicewise.slicing.rows.context_state import ContextAwareState, carried_queries
+from slicewise.slicing.rows.context_state import carried_queries, empty_sets
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slice_manager import TimeState
@@ -63,9 +63,7 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
     added = [q for q in plan.workload.queries if before.get(q.name) != q]
     counting = tuple(q.name for q in added if q.window.needs_rows)
     begin = max(old.latest + 1, engine.horizon) if old.latest > -INFINITY else -INFINITY
-    if counting:
-        new = ContextAwareState.empty(plan, counting, begin)
-        state = replace(state, context_aware=(*state.context_aware, new))
+    state = replace(state, context_aware=(*state.context_aware, *empty_sets(plan, counting, begin)))
     if not added or old.latest <= -INFINITY:
         return state
     target = Engine(plan, state)

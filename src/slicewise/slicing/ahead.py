@@ -6,7 +6,6 @@ refused before anything moves. On streams the same is judged where rows are read
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,14 +17,9 @@ from slicewise.bad_rows import AHEAD
 from slicewise.errors import DataError, QueryError, RefusedRowsError
 from slicewise.results import RowLabel
 from slicewise.slicing.input import Batch
-from slicewise.workload import Workload
+from slicewise.workload import Workload, read_clock, system_clock
 
-__all__ = ["AheadLimit", "ahead_length", "system_clock"]
-
-
-def system_clock() -> int:
-    """Microseconds since the epoch."""
-    return time.time_ns() // 1000
+__all__ = ["AheadLimit", "ahead_length"]
 
 
 def ahead_length(workload: Workload, ahead: Any, *, integers: bool = False) -> int:
@@ -76,10 +70,8 @@ class AheadLimit:
         return batch.pick(np.flatnonzero(~wrong)), error
 
     def _reading(self) -> tuple[int, int]:
-        now = self._clock()
-        if isinstance(now, bool) or not isinstance(now, (int, np.integer)):
-            raise QueryError(f"`clock` must give microseconds since the epoch, an integer; got {now!r}")
-        return int(now), from_micros(int(now), self.unit) + self.length
+        now = read_clock(self._clock)
+        return now, from_micros(now, self.unit) + self.length
 
     def _check_type(self, time_type: pa.DataType) -> None:
         if pa.types.is_integer(time_type):

@@ -26,6 +26,7 @@ from slicewise.slicing.input import Batch, check_time, conform, parse_types
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.restoring import continue_from
 from slicewise.slicing.rows.gaps import TickGaps
+from slicewise.slicing.rows.punctuation import data_among, with_punctuation
 from slicewise.slicing.snapshots import BoundState, Counters, OperatorState, counting, describe, retire
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.window_manager import Sessions
@@ -127,6 +128,7 @@ class Core:
             batch = batch.pick(np.flatnonzero(batch.selected))
         columns = {n: conform(c, self.types[n], n) for n, c in batch.columns.items()}
         batch, columns, refusals = self._derived(batch, columns)
+        columns = with_punctuation(columns, self.workload)
         shown = show_rows(engine.plan, columns, batch.times)
         columns = shown.columns
         if shown.failures:
@@ -145,6 +147,14 @@ class Core:
             engine.follow(whole.times)
         return Insertion(batch, late, refusals)
 
+    def check(self, batch: Batch) -> None:
+        """Refuse a batch that does not go with what came before, as :meth:`insert` would."""
+        engine = self.bound(batch)
+        if self.ordered:
+            self._check_order(batch, engine.latest)
+        for name, column in batch.columns.items():
+            conform(column, self.types[name], name)
+
     def _derived(self, batch: Batch, columns: Mapping[str, Column]) -> tuple[Batch, dict[str, Column], list[Refusal]]:
         """The columns that queries are about, without the rows that one of them cannot be computed for."""
         derived, failures = derive(self.workload.columns, columns, len(batch))
@@ -162,7 +172,7 @@ class Core:
     def _insert(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> np.ndarray:
         """Let rows in that nothing is wrong with; which of them are late."""
         times = batch.times
-        lateness = engine.judge(times)
+        lateness = engine.judge(times, data_among(columns))
         if len(lateness.late):
             rest = np.delete(np.arange(len(times)), lateness.late)
             engine.insert(key[rest], times[rest], {n: c.take(rest) for n, c in columns.items()})

@@ -23,6 +23,7 @@ from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.context_aware import ContextAwareQueries, ContextAwareStep
 from slicewise.slicing.rows.context_state import ContextAwareState, new_context_aware
 from slicewise.slicing.rows.handover import Handover
+from slicewise.slicing.rows.punctuation import data_among, without_punctuation
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.slice_manager import SliceManager, TimeState
@@ -115,9 +116,11 @@ class Engine:
         self.plan = plan
         state = State.empty(plan) if state is None else _with_user_code(state, plan)
         self.time = SliceManager(plan, state.time)
-        self.context_aware = [ContextAwareQueries(plan, queries) for queries in state.context_aware]
-        # Where rows are put in order anyway, time slices get them from there, unless they keep rows of their own.
-        hands_over = bool(self.context_aware) and self._has_time_windows and not plan.recomputed
+        sets = [ContextAwareQueries(plan, queries) for queries in state.context_aware]
+        self.context_aware = sorted(sets, key=lambda queries: queries.sees_punctuation)
+        # Where data is put in order anyway, time slices get it from there, unless they keep rows of their own.
+        hands_over = bool(self.context_aware) and not self.context_aware[0].sees_punctuation
+        hands_over &= self._has_time_windows and not plan.recomputed
         self._handover = Handover(self.time) if hands_over else None
         self.watermark, self.latest = state.watermark, state.latest
         self.limit_reports(state.reports_from, state.reports_after)
@@ -153,8 +156,20 @@ class Engine:
 
     # Rows in
 
-    def judge(self, times: np.ndarray) -> Lateness:
-        """Which rows are late, and which will only be known to be when sessions are composed."""
+    def judge(self, times: np.ndarray, data: np.ndarray | None = None) -> Lateness:
+        """Which rows are late, and which will only be known to be when sessions are composed.
+
+        ``data`` are those that are no punctuation, None if all are. Punctuation is late before the horizon, where the
+        windows that see it are final.
+        """
+        if data is None or self.plan.ordered or self.horizon <= -INFINITY:
+            return self._judge(times)
+        judged = self._judge(times[data]) if len(data) else Lateness(data, data)
+        late = times < self.horizon
+        late[data] = False
+        return Lateness(np.union1d(np.flatnonzero(late), data[judged.late]), data[judged.waiting])
+
+    def _judge(self, times: np.ndarray) -> Lateness:
         nothing = np.empty(0, np.int64)
         horizon = self.horizon
         if self.plan.ordered or horizon <= -INFINITY or times.min() > horizon:
@@ -176,13 +191,23 @@ class Engine:
             return
         came = self._horizons(times)
         counted = [queries.counted(key, times, columns, self.horizon, came) for queries in self.context_aware]
+        self._insert_on_time(key, times, columns)
+        for queries, rows in zip(self.context_aware, counted, strict=True):
+            queries.insert(rows, len(times))
+        self.latest = max(self.latest, int(times.max()))
+
+    def _insert_on_time(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
+        """Let data into the time slices, at once or by the handover."""
+        data = data_among(columns)
+        columns = without_punctuation(columns)
+        if data is not None:
+            key, times, columns = key[data], times[data], {name: c.take(data) for name, c in columns.items()}
+        if not len(times):
+            return
         if self._handover is not None:
             self._handover.insert(key, times, columns, self.watermark, self.context_aware[0].state.since)
         elif self._has_time_windows:
             self.time.insert(key, times, columns)
-        for queries, rows in zip(self.context_aware, counted, strict=True):
-            queries.insert(rows, len(times))
-        self.latest = max(self.latest, int(times.max()))
 
     def _horizons(self, times: np.ndarray) -> np.ndarray:
         """The horizon when each of some rows came: in order, each is the watermark for the next, step or no step."""
@@ -251,8 +276,13 @@ class Engine:
             raise
 
     def _take_back(self) -> None:
-        """Cut the rows that were left out of the ordered rows: they will not be handed over any more."""
+        """Cut the rows that were left out of the ordered rows: they will not be handed over any more.
+
+        What one set of queries leaves out, all of them do.
+        """
+        ago = {number for queries in self.context_aware for number in queries.left_out_ago}
         for i, queries in enumerate(self.context_aware):
+            queries.leave_out(ago)
             left_out, queries.left_out = queries.left_out, []
             if self._handover is not None and i == 0:
                 for rows in left_out:

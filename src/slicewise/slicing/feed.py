@@ -4,9 +4,11 @@ call has to hand out: results, and what is wrong with rows and windows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from slicewise.errors import DataError, RefusedRowsError
+from slicewise.errors import DataError, RefusedRowsError, SlicewiseError
 from slicewise.results import Results
 from slicewise.slicing.ahead import AheadLimit
 from slicewise.slicing.core import Core
@@ -47,16 +49,59 @@ class Feed:
         if self._closed:
             raise DataError("this operator is closed; make a new one with workload.operator()")
 
-    def take(self, batch: Batch) -> Results:
-        """Let in many rows at once, behind those that came one at a time."""
+    def take(self, batch: Batch, marks: Sequence[tuple[int, int]] = ()) -> Results:
+        """Let in many rows at once, behind those that came one at a time.
+
+        ``marks`` are watermarks among them, each with how many rows come before it.
+        """
         self._flush()
+        if marks and len(batch):
+            self._core.check(batch)  # what cannot be read is refused before any of it is in
+        at, stuck = 0, False
+        for place, watermark in marks:
+            self._take(batch.pick(np.arange(at, place)))
+            at, stuck = place, stuck or not self._pass(watermark)
+        self._take(batch.pick(np.arange(at, len(batch))) if at else batch)
+        return self._outbox.released()
+
+    def _take(self, batch: Batch) -> None:
         if self._ahead is not None and len(batch):
             batch, error = self._ahead.judged(batch)
             self._outbox.refuse(error)
         if len(batch):
             self._insert(batch)
             self._follow_rows()
-        return self._outbox.released()
+
+    def _pass(self, watermark: int) -> bool:
+        """Move the watermark in the middle of a batch; what is wrong is raised when all rows are in.
+
+        False if it could not be moved, because a window has no answer: it will be tried again with the next one.
+        """
+        while True:
+            try:
+                self._step(watermark)
+            except RefusedRowsError as error:
+                self._outbox.refuse(error)  # it left the rows out, and the step can be taken again
+            except SlicewiseError as error:
+                self._outbox.refuse(error)
+                return False
+            else:
+                return True
+
+    @property
+    def newest(self) -> int:
+        """The latest event time of rows that come in order."""
+        return self._buffer.newest
+
+    def watermarks_before(self, batch: Batch, marks: Sequence[tuple[int, int]]) -> list[int]:
+        """Where the watermark stands before each of those that come among rows."""
+        before, stands = [], max(self._core.watermark, self._buffer.newest if self._core.ordered else -INFINITY)
+        for place, watermark in marks:
+            if self._core.ordered and place:
+                stands = max(stands, int(batch.times[:place].max()))
+            before.append(stands)
+            stands = max(stands, watermark)
+        return before
 
     def advance(self, watermark: int) -> Results:
         """Move the watermark."""

@@ -12,20 +12,24 @@ import pyarrow.compute as pc
 
 from slicewise.amounts import INTEGER, UNITS
 from slicewise.columns import TYPE_NAMES, Column, arrow_of, physical_dtype
-from slicewise.conditions.expression import refuse_missing, selection
+from slicewise.conditions.expression import Expression, inputs_of, refuse_missing, selection
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import RowLabel
 from slicewise.times import INFINITY, largest_time
 from slicewise.workload import Workload
 
 __all__ = [
+    "CLOCK_TYPE",
     "Batch",
+    "as_mapping",
     "bounds_type",
     "check_time",
     "column_in",
     "conform",
+    "meant_rows",
     "needs_unit",
     "parse_types",
+    "picked",
     "read_batch",
     "selected_rows",
     "to_times",
@@ -35,6 +39,8 @@ __all__ = [
 
 #: The name under which rows that came one at a time, as mappings, stand in a batch's source.
 ROWS = "\0rows"
+#: The type of processing time.
+CLOCK_TYPE = pa.timestamp("us", "UTC")
 #: Where event times stand beside the columns of the user, so that a query may read his time column as it came.
 EVENT_TIME = "\0time"
 
@@ -66,7 +72,7 @@ class Batch:
 
     def take(self, index: np.ndarray) -> Batch:
         """The rows at ``index``, as they came, to be given back; not to be processed again."""
-        source = {name: _picked(data, index) for name, data in self.source.items()}
+        source = {name: picked(data, index) for name, data in self.source.items()}
         return Batch(self.times[index], self.time_type, [], {}, source)
 
     def pick(self, index: np.ndarray) -> Batch:
@@ -121,21 +127,30 @@ def parse_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
     return parsed
 
 
-def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType], *, time: str | None = None) -> Batch:
+def read_batch(
+    data: Any,
+    workload: Workload,
+    types: Mapping[str, pa.DataType],
+    *,
+    time: str | None = None,
+    now: int | None = None,
+) -> Batch:
     """Check a batch of rows: a mapping of arrays, an Arrow table or record batch, or a pandas DataFrame.
 
-    ``time`` is where event times stand, if that is not the workload's time column.
+    ``time`` is where event times stand, if that is not the workload's time column; ``now`` is the time of all rows
+    where they have none.
     """
-    columns, time = _as_mapping(data), time or workload.time
-    given = {name: column_in(columns, name) for name in (time, *workload.keys, *workload.inputs)}
+    columns, time = as_mapping(data), time or workload.time
+    timed = [time] if now is None else []
+    given = {name: column_in(columns, name) for name in (*timed, *workload.keys, *workload.inputs)}
     missing = [name for name, data in given.items() if data is None]
     if missing:
-        refuse_missing([*workload.columns, workload.where or ""], missing[0], columns)
+        refuse_missing([*workload.columns, *workload.filters], missing[0], columns)
         raise DataError(f"there is no column {missing[0]!r} in the rows; {did_you_mean(missing[0], columns)}")
-    kept = None if workload.where is None else _with_time_or_meant(given, time, workload, types)
+    kept = None if workload.where is None or now is not None else _with_time_or_meant(given, time, workload, types)
     if kept is not None:
-        return read_batch({n: _picked(d, kept) for n, d in columns.items()}, workload, types, time=time)
-    times, time_type = to_times(given[time], workload)
+        return read_batch({n: picked(d, kept) for n, d in columns.items()}, workload, types, time=time)
+    times, time_type = to_times(given[time], workload) if now is None else _stamped(columns, now)
     keys = [_arrow(given[name], name, types.get(name)) for name in workload.keys]
     values = {name: _column(given[name], name, types.get(name)) for name in workload.inputs}
     lengths = {time: len(times), **{n: len(k) for n, k in zip(workload.keys, keys, strict=True)}}
@@ -151,6 +166,12 @@ def read_batch(data: Any, workload: Workload, types: Mapping[str, pa.DataType], 
     return Batch(times, time_type, keys, values, columns, selected, failures)
 
 
+def _stamped(columns: Mapping[str, Any], now: int) -> tuple[np.ndarray, pa.DataType]:
+    """The clock's time for every row, and its type."""
+    rows = next((_length(column, name) for name, column in columns.items()), 0)
+    return np.full(rows, now, np.int64), CLOCK_TYPE
+
+
 def _with_time_or_meant(
     given: Mapping[str, Any], time: str, workload: Workload, types: Mapping[str, pa.DataType]
 ) -> np.ndarray | None:
@@ -161,7 +182,7 @@ def _with_time_or_meant(
     values = {name: _column(given[name], name, types.get(name)) for name in workload.where.names}
     if not timeless.any() or any(len(column) != len(times) for column in values.values()):
         return None
-    selected, _ = selected_rows(workload, values, types, len(times))
+    selected, _ = meant_rows(workload, values, types, len(times))
     assert selected is not None
     nobodys = timeless & ~selected
     return np.flatnonzero(~nobodys) if nobodys.any() else None
@@ -170,12 +191,32 @@ def _with_time_or_meant(
 def selected_rows(
     workload: Workload, values: Mapping[str, Column], types: Mapping[str, pa.DataType], rows: int
 ) -> tuple[np.ndarray | None, dict[int, tuple[str, str]]]:
-    """Which rows the workload is about, None for all; and of which that cannot be told, and why."""
-    if workload.where is None:
+    """Which rows the workload is about, None for all; and of which that cannot be told, and why.
+
+    Punctuation that no window sees is not among them.
+    """
+    return _selected(workload.where, workload.unseen_punctuation, values, types, rows)
+
+
+def meant_rows(
+    workload: Workload, values: Mapping[str, Column], types: Mapping[str, pa.DataType], rows: int
+) -> tuple[np.ndarray | None, dict[int, tuple[str, str]]]:
+    """Which rows meet ``where``, data and punctuation; and of which that cannot be told, and why."""
+    return _selected(workload.where, None, values, types, rows)
+
+
+def _selected(
+    where: Expression | None,
+    unless: Expression | None,
+    values: Mapping[str, Column],
+    types: Mapping[str, pa.DataType],
+    rows: int,
+) -> tuple[np.ndarray | None, dict[int, tuple[str, str]]]:
+    if where is None and unless is None:
         return None, {}
-    names = workload.where.names
+    names = inputs_of(c for c in (where, unless) if c is not None)
     known = {name: conform(values[name], types.get(name, values[name].type), name) for name in names}
-    return selection(workload.where, known, rows)
+    return selection(where, known, rows, unless=unless)
 
 
 def column_in(columns: Mapping[str, Any], name: str) -> Any:
@@ -312,7 +353,8 @@ def conform(column: Column, type_: pa.DataType, name: str) -> Column:
     )
 
 
-def _as_mapping(data: Any) -> Mapping[str, Any]:
+def as_mapping(data: Any) -> Mapping[str, Any]:
+    """The columns of a batch by name, whatever holds them."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -395,7 +437,8 @@ def _length(data: Any, name: str) -> int:
         raise DataError(f"column {name!r} must hold one value for each row; got {data!r}") from error
 
 
-def _picked(data: Any, index: np.ndarray) -> Any:
+def picked(data: Any, index: np.ndarray) -> Any:
+    """Some rows of a column, which stays what it is."""
     if isinstance(data, (Column, pa.Array, pa.ChunkedArray)):
         return data.take(index)
     if isinstance(data, np.ndarray):

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
-from slicewise.amounts import INTEGER, to_instant
 from slicewise.errors import DataError, QueryError
 from slicewise.plan.plan import ARRIVAL, Plan, check_runnable
 from slicewise.results import Results
@@ -25,9 +23,11 @@ from slicewise.slicing.held_rows import LateRow
 from slicewise.slicing.input import read_batch, watermark_limit
 from slicewise.slicing.snapshots import OperatorState
 from slicewise.slicing.stats import Stats, slices_table
-from slicewise.times import INFINITY
+from slicewise.slicing.watermarks import check_not_back, divided, to_watermark, watermark_in
+from slicewise.times import INFINITY, largest_time
 from slicewise.windows import Window
 from slicewise.workload import Workload
+from slicewise.workload.processing import check_on_clock
 
 __all__ = ["LateRow", "Operator", "Stats"]
 
@@ -66,20 +66,28 @@ class Operator:
             raise QueryError(
                 "`clock` is what `ahead` is measured by; got no `ahead`; give both, or leave it out", parameter="clock"
             )
+        check_on_clock(workload.time, {"ordered": ordered})
+        self._clock = workload.on_clock
         self._core = Core(
             workload,
-            ordered=ordered,
+            ordered=ordered or self._clock is not None,
             store=store,
             types=types,
             max_slice=max_slice,
             ties=ties,
             judges_gaps=ahead is None,
         )
+        clock = clock or (None if self._clock is None else self._clock.clock)
         self._ahead = None if ahead is None else AheadLimit(workload, ahead, clock)
         self._feed = Feed(self._core, self._ahead)
-        # The buffer's own function, so that a row costs a single call.
-        self.process = self._feed.process  # type: ignore[method-assign]
-        self.process.__doc__ = type(self).process.__doc__
+        if self._clock is not None:
+            self.process = self._process_now  # type: ignore[method-assign]
+        elif workload.watermark_from is not None:
+            self.process = self._process_or_advance  # type: ignore[method-assign]
+        else:
+            # The buffer's own function, so that a row costs a single call.
+            self.process = self._feed.process  # type: ignore[method-assign]
+            self.process.__doc__ = type(self).process.__doc__
 
     @property
     def workload(self) -> Workload:
@@ -104,7 +112,7 @@ class Operator:
         Parameters
         ----------
         time : int or datetime
-            Its event time.
+            Its event time; None on processing time.
         row : mapping of str to value
             The columns that the workload reads.
         key : value or tuple, optional
@@ -139,6 +147,7 @@ class Operator:
         ----------
         columns : mapping of arrays, Arrow table or record batch, or pandas DataFrame
             The time column, the key columns and those that the workload reads; others are given back with late rows.
+            On processing time there is no time column, and the clock is read once for all rows.
 
         Returns
         -------
@@ -159,14 +168,22 @@ class Operator:
         [(0, 10, {'s': 3})]
         """
         self._check_open()
+        name = self.workload.watermark_from
+        if name is None:
+            now = None if self._clock is None else self._now()
+            return self._feed.take(read_batch(columns, self.workload, self._core.types, now=now))
+        columns, given = divided(columns, name)
+        marks = [(place, to_watermark(at, self.workload, self._core.time_type)) for place, at in given]
         batch = read_batch(columns, self.workload, self._core.types)
-        return self._feed.take(batch)
+        for before, at in zip(self._feed.watermarks_before(batch, marks), marks, strict=True):
+            check_not_back(before, at[1])
+        return self._feed.take(batch, marks)
 
     def drive(self, batches: Iterable[Any]) -> Iterator[Results]:
         """Take batches, and move the watermark behind each of them.
 
-        The watermark is the latest event time seen less the workload's ``watermark``. At the end the operator is
-        closed.
+        The watermark is the latest event time seen less the workload's ``watermark``; with ``watermark_from`` it is the
+        one that came last among the rows. At the end the operator is closed.
 
         Parameters
         ----------
@@ -188,7 +205,7 @@ class Operator:
         for batch in batches:
             results = self.process_batch(batch)
             engine = self._core.engine
-            if engine is not None and not self.ordered:
+            if engine is not None and not self.ordered and self.workload.watermark_from is None:
                 watermark = max(self._core.watermark, engine.latest - self.workload.watermark)
                 # A watermark delay larger than the range of time reports everything at the end.
                 if watermark > -watermark_limit(self.workload.unit):
@@ -198,13 +215,14 @@ class Operator:
 
     # Results out
 
-    def advance(self, watermark: Any) -> Results:
+    def advance(self, watermark: Any = None) -> Results:
         """Move the watermark, and report what ended and what late rows changed.
 
         Parameters
         ----------
-        watermark : int or datetime
-            The event time up to which no further row is waited for; never less than before.
+        watermark : int or datetime, optional
+            The event time up to which no further row is waited for; never less than before. On processing time it is
+            left out, and read off the clock.
 
         Returns
         -------
@@ -223,12 +241,12 @@ class Operator:
         [(10, 'update', 2)]
         """
         self._check_open()
-        at = self._instant(watermark)
-        before = self._core.watermark
-        if at < before:
-            raise DataError(
-                f"the watermark must not go back; it stands at {before} and was given as {at}; keep the larger"
-            )
+        if self._clock is not None:
+            if watermark is not None:
+                raise DataError(f"on processing time the clock moves the watermark; got {watermark!r}; leave it out")
+            return self._feed.advance(self._now())
+        at = to_watermark(watermark, self.workload, self._core.time_type)
+        check_not_back(self._core.watermark, at)
         return self._feed.advance(at)
 
     def close(self) -> Results:
@@ -440,20 +458,25 @@ class Operator:
     def _check_open(self) -> None:
         self._feed.check_open()
 
-    def _instant(self, watermark: Any) -> int:
-        if isinstance(watermark, (int, np.integer)) and not isinstance(watermark, bool):
-            at = int(watermark)
-        else:
-            at, _ = to_instant(watermark, name="watermark")
-            if self.workload.time_measure == INTEGER:
-                raise DataError(f"`watermark` must be an integer, as the windows are; got {watermark!r}")
-            if self.workload.unit is not None:
-                raise DataError(f"`watermark` must be an integer, in {self.workload.unit}; got {watermark!r}")
-            if self._core.time_type is not None and pa.types.is_integer(self._core.time_type):
-                raise DataError(f"`watermark` must be an integer, as the time column is; got {watermark!r}")
-        if abs(at) >= watermark_limit(self.workload.unit):
-            raise DataError(f"`watermark` must be an event time; got {at}")
-        return at
+    def _process_now(self, time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
+        """Take one row, which comes now."""
+        if time is not None:
+            raise DataError(f"on processing time the clock gives rows their time; got {time!r}; give None")
+        return self._feed.process(self._now(), row, key)
+
+    def _now(self) -> int:
+        """The clock's time; one that goes back stands still."""
+        assert self._clock is not None
+        now = self._clock.now()
+        if abs(now) > largest_time(None):
+            raise DataError(f"`clock` must give microseconds since the epoch; got {now}, which is out of range")
+        return max(now, self._core.watermark, self._feed.newest)
+
+    def _process_or_advance(self, time: Any, row: Mapping[str, Any], key: Any = None) -> Results:
+        """Take one row, of data or a watermark."""
+        assert self.workload.watermark_from is not None
+        watermark = watermark_in(row, self.workload.watermark_from)
+        return self._feed.process(time, row, key) if watermark is None else self.advance(watermark)
 
     def _adapt(self, workload: Workload) -> None:
         """Run another workload from here on: the same one with queries added or removed."""

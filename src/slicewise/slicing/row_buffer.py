@@ -20,7 +20,7 @@ from slicewise.columns import Column, arrow_of
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import Results
 from slicewise.slicing.ahead import AheadLimit
-from slicewise.slicing.input import ROWS, Batch, needs_unit, selected_rows, value_in
+from slicewise.slicing.input import ROWS, Batch, meant_rows, needs_unit, selected_rows, value_in
 from slicewise.times import INFINITY, LARGEST_TIME, largest_time
 from slicewise.workload import Workload
 
@@ -80,6 +80,11 @@ class RowBuffer:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    @property
+    def newest(self) -> int:
+        """The latest event time of rows in order: of those that wait here, or of those that were taken."""
+        return int(self.times[-1]) if self.times else self.latest
 
     def _functions(self) -> tuple[Callable[..., Results], Callable[[int, int], None]]:
         """The function that takes one row, and the one that tells it from where to where rows need no closer look."""
@@ -167,7 +172,7 @@ class RowBuffer:
             return True
         try:
             values = {name: Column.of([value_in(row, name)]) for name in self.workload.where.names}
-            selected, _ = selected_rows(self.workload, values, {}, 1)
+            selected, _ = meant_rows(self.workload, values, {}, 1)
         except (DataError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowException):
             return True
         return selected is None or bool(selected[0])
@@ -291,7 +296,7 @@ class RowBuffer:
         if time is None:
             raise DataError(f"every row needs an event time; got None for {self.workload.time!r}")
         if isinstance(time, (int, np.integer)) and not isinstance(time, (bool, np.bool_)):
-            at, zone = int(time), None
+            at, zone = int(time), None if self.workload.on_clock is None else True
         else:
             try:
                 at, measure = to_instant(time, name="time")

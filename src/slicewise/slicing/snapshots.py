@@ -32,7 +32,7 @@ __all__ = ["FORMAT", "BoundState", "Counters", "OperatorState", "counting", "des
 #: The format that is written, and the oldest one that is read.
 FORMAT, OLDEST = 6, 5
 #: What may not change between a snapshot and the workload that continues from it.
-IDENTITY = ("time", "unit", "keys", "order", "lateness", "ordered", "where")
+IDENTITY = ("time", "unit", "keys", "order", "lateness", "ordered", "where", "punctuation")
 #: The name under which the type of the time column stands beside those of other columns.
 _TIME = "\0time"
 
@@ -195,8 +195,8 @@ class OperatorState:
 
 def describe(workload: Workload, ordered: bool) -> dict[str, Any]:
     """What a workload is, as far as its state depends on it."""
-    filter_ = {} if workload.where is None else {"where": workload.where.text}
-    return filter_ | {
+    filters = {"where": workload.where, "punctuation": workload.punctuation}
+    return {name: given.text for name, given in filters.items() if given is not None} | {
         "time": workload.time,
         "unit": workload.unit,
         "keys": list(workload.keys),

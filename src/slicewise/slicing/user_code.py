@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from slicewise.aggregates.base import put_parts
 from slicewise.aggregates.guarded import GuardedMonoid, search_by_halves, shown_error
 from slicewise.columns import Column
 from slicewise.errors import (
@@ -28,6 +29,7 @@ from slicewise.results import ResultSchema, RowLabel
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.python_dates import rows_beyond_python
 from slicewise.slicing.rows.discretisers import condition_column
+from slicewise.slicing.rows.punctuation import data_among
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.windows import Conditional
 
@@ -68,15 +70,19 @@ class ShownRows:
 
 
 def show_rows(plan: Plan, columns: Mapping[str, Column], times: np.ndarray) -> ShownRows:
-    """Show rows to the functions of the user that say something of single rows."""
+    """Show rows to the functions of the user that say something of single rows; punctuation only to who sees it."""
     known = dict(columns)
+    data = data_among(columns)
     failures = rows_beyond_python(plan, columns, times)
+    if data is not None:
+        failures = {row: failures[row] for row in data.tolist() if row in failures}
     for monoid in plan.monoids:
         if isinstance(monoid, GuardedMonoid):
             known |= _lifted(monoid, plan, columns, times, failures)
     for window in plan.context:
         if isinstance(window, Conditional) and any(map(callable, window.conditions)):
-            known[condition_column(window)] = _marked(window, columns, len(times), failures)
+            shown = np.arange(len(times)) if data is None or window.sees_punctuation else data
+            known[condition_column(window)] = _marked(window, columns, shown, len(times), failures)
     return ShownRows(known, failures)
 
 
@@ -87,7 +93,16 @@ def _lifted(
     times: np.ndarray,
     failures: dict[int, tuple[str, str]],
 ) -> dict[str, Column]:
-    parts, raised = monoid.lift_each(columns, times)
+    data = data_among(columns)
+    if data is None:
+        parts, raised = monoid.lift_each(columns, times)
+    else:
+        some = {name: columns[name].take(data) for name in monoid.aggregate.columns}
+        lifted, raised = monoid.lift_each(some, times[data])
+        parts, raised = (
+            put_parts(monoid.identities(len(times)), data, lifted),
+            {int(data[row]): error for row, error in raised.items()},
+        )
     if raised:
         query = next(q.name for q in plan.workload.queries if monoid.aggregate in q.aggregates.values())
         code = f"query {query!r}: {monoid.aggregate!r}"
@@ -97,9 +112,13 @@ def _lifted(
 
 
 def _marked(
-    window: Conditional, columns: Mapping[str, Column], rows: int, failures: dict[int, tuple[str, str]]
+    window: Conditional,
+    columns: Mapping[str, Column],
+    shown: np.ndarray,
+    rows: int,
+    failures: dict[int, tuple[str, str]],
 ) -> Column:
-    """Which rows meet the condition of a window."""
+    """Which of so many rows meet the condition of a window that only some are shown to."""
 
     def meets(index: np.ndarray) -> np.ndarray:
         some = columns
@@ -107,7 +126,7 @@ def _marked(
             some = {name: columns[name].take(index) for name in window.reads}
         return window.codes(some, len(index))
 
-    done, raised = search_by_halves(meets, np.arange(rows), DataError)
+    done, raised = search_by_halves(meets, shown, DataError)
     mask = np.zeros(rows, np.int64)
     for index, answer in done:
         mask[index] = answer

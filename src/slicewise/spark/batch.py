@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from slicewise.plan.plan import plan_for, tie_columns
 from slicewise.plan.routes import ROWS, SLICES, route_of
+from slicewise.spark.computed_columns import with_data
 from slicewise.spark.output import check_known_types, describe
 from slicewise.spark.row_route import run_rows
 from slicewise.spark.slice_route import run_slices
@@ -26,12 +27,15 @@ def run_batch(source: Source, shuffle: str = SLICES, store: str | None = None) -
     workload = source.workload
     schema = plan_for(workload, source.types, time_type=source.time_type).schema
     check_known_types(schema)
-    routes: dict[str, list[str]] = {}
+    punctuation = workload.punctuation is not None
+    routes: dict[tuple[str, bool], list[str]] = {}
     for query in workload.queries:
-        routes.setdefault(route_of(query, source.types).choice, []).append(query.name)
+        route = route_of(query, source.types, punctuation=punctuation).choice
+        routes.setdefault((route, punctuation and query.window.sees_punctuation), []).append(query.name)
     parts = []
-    for route, names in sorted(routes.items()):
+    for (route, sees_punctuation), names in sorted(routes.items()):
         restricted = _restricted(source, names)
+        restricted = restricted if sees_punctuation else with_data(restricted)
         parts.append(run_rows(restricted, store) if route == ROWS else run_slices(restricted, shuffle, store))
     if len(parts) == 1:
         return parts[0]

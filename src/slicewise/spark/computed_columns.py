@@ -21,9 +21,9 @@ from slicewise.spark.session import setting
 from slicewise.spark.source import TIME, Source, sql_name, value_name
 from slicewise.spark.types import read, spark_type
 from slicewise.spark.versions import arrow_function, has_arrow_functions
-from slicewise.workload import without_where
+from slicewise.workload import without_punctuation, without_where
 
-__all__ = ["FilteredSource", "with_computed", "with_meant"]
+__all__ = ["FilteredSource", "with_computed", "with_data", "with_meant"]
 
 
 def with_meant(source: Source) -> Source:
@@ -31,9 +31,24 @@ def with_meant(source: Source) -> Source:
     where = source.workload.where
     if where is None:
         return source
-    names = {name: ".".join(map(sql_name, source.paths[name])) for name in where.names}
-    meant = _computed(where, source, names.__getitem__, source.given, text_literal("a record"))
+    meant = _asked(where, source)
     return dataclasses.replace(source, workload=without_where(source.workload), frame=source.frame.where(meant))
+
+
+def with_data(source: Source) -> Source:
+    """The source of a batch without the rows that are no data, for queries that do not see them."""
+    punctuation = source.workload.punctuation
+    if punctuation is None:
+        return source
+    data = ~F.coalesce(_asked(punctuation, source), F.lit(False))
+    workload = without_punctuation(source.workload)
+    return dataclasses.replace(source, workload=workload, frame=source.frame.where(data))
+
+
+def _asked(condition: Expression, source: Source) -> Column:
+    """Whether the rows that came meet a condition."""
+    names = {name: ".".join(map(sql_name, source.paths[name])) for name in condition.names}
+    return _computed(condition, source, names.__getitem__, source.given, text_literal("a record"))
 
 
 def with_computed(source: Source, rows: DataFrame, columns: Sequence[str]) -> DataFrame:

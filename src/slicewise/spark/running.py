@@ -20,6 +20,7 @@ from slicewise.spark.source import Source, column
 from slicewise.spark.streaming.stream import run_stream
 from slicewise.spark.whole_rows import check_returned_rows, check_shown_rows
 from slicewise.workload import Workload
+from slicewise.workload.processing import check_on_clock
 
 __all__ = ["run"]
 
@@ -32,6 +33,9 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
         )
     check_runnable(workload)
     _check_stores(workload)
+    _check_clock(workload, options, batch=not getattr(frame, "isStreaming", True))
+    if getattr(frame, "isStreaming", False):
+        _check_watermarks(workload)
     check_max_slice(options.max_slice)
     source = Source.of(workload, frame)
     options.check(stream=frame.isStreaming)
@@ -47,7 +51,7 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
         share_py_files(frame.sparkSession)
         _warn_of_watermark(source)
         return run_stream(source, options)
-    return _run_batch(with_meant(source), options)
+    return _run_batch(with_meant(_without_watermarks(source)), options)
 
 
 def _check_stores(workload: Workload) -> None:
@@ -59,6 +63,44 @@ def _check_stores(workload: Workload) -> None:
                 parameter="store",
                 query=query.name,
             )
+
+
+def _check_clock(workload: Workload, options: RunOptions, *, batch: bool) -> None:
+    """Refuse what processing time has no answer to on Spark."""
+    time = workload.on_clock
+    if time is None:
+        return
+    if batch:
+        raise QueryError(
+            f"{time!r} is not for batches: a batch has no clock that a second run would share; name the time column: "
+            "Workload(time='ts')",
+            parameter="time",
+        )
+    if time.clock is not None:
+        raise QueryError(
+            f"on Spark the clock is that of the micro-batch, so that one that is repeated gives the same answer; got "
+            f"{time!r}; leave `clock` out",
+            parameter="clock",
+        )
+    check_on_clock(time, {"ordered": options.ordered})
+
+
+def _check_watermarks(workload: Workload) -> None:
+    if workload.watermark_from is not None:
+        raise QueryError(
+            f"`watermark_from` is not for streams: Spark does not say in which order rows came, so that a watermark "
+            f"has no place among them; got {workload.watermark_from!r}; give the workload a `watermark`, or run it in "
+            "process with operator()",
+            parameter="watermark_from",
+        )
+
+
+def _without_watermarks(source: Source) -> Source:
+    """The source of a batch, which has no use for watermarks, without the rows that are some."""
+    name = source.workload.watermark_from
+    if name is None:
+        return source
+    return dataclasses.replace(source, frame=source.frame.where(source.given(name).isNull()))
 
 
 def _warn_of_watermark(source: Source) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from slicewise.conditions.expression import check_type_of, derived_types, inputs_of, refuse_missing
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import RESERVED
-from slicewise.slicing import bounds_type
+from slicewise.slicing import CLOCK_TYPE, bounds_type
 from slicewise.spark.session import setting
 from slicewise.spark.types import arrow_type, holds_map
 from slicewise.spark.versions import ntz_micros
@@ -90,7 +90,8 @@ class Source:
         if not hasattr(frame, "schema") or not hasattr(frame, "isStreaming"):
             raise DataError(f"`run` takes a Spark DataFrame; got {type(frame).__name__}; in process, use operator()")
         fields = _fields(frame)
-        wanted = (workload.time, *workload.keys, *workload.inputs)
+        wanted = (*([workload.time] if workload.on_clock is None else []), *workload.keys, *workload.inputs)
+        wanted += () if workload.watermark_from is None else (workload.watermark_from,)
         paths = {name: _path(name, fields, workload) for name in wanted}
         _check_distinct_names(workload, frame, [path[0] for path in paths.values()])
         for path in paths.values():
@@ -101,8 +102,9 @@ class Source:
         for name in types:
             _check_bytewise(one[name], "key column" if name in workload.keys else "column")
         computed = derived_types(workload.columns, types)
-        if workload.where is not None:
-            check_type_of(workload.where, derived_types([workload.where], types)[workload.where])
+        for what, condition in (("where", workload.where), ("punctuation", workload.punctuation)):
+            if condition is not None:
+                check_type_of(condition, derived_types([condition], types)[condition], what)
         for what, names in (("key", workload.keys), ("order", workload.order)):
             for name in names:
                 if name in types and holds_map(types[name]):
@@ -114,7 +116,7 @@ class Source:
             workload,
             frame,
             types | computed,
-            _bounds_type(one[workload.time], workload),
+            CLOCK_TYPE if workload.on_clock is not None else _bounds_type(one[workload.time], workload),
             frozenset([*computed, *(name for name, field in one.items() if field.nullable)]),
             paths,
             {name: field.dataType for name, field in one.items()},
@@ -123,6 +125,9 @@ class Source:
     @property
     def event_time(self) -> Column:
         """Event time as a 64-bit integer; null where it is null, or so far away that no window lies around it."""
+        if self.workload.on_clock is not None:
+            # The time of the micro-batch, the same for all of its rows; it stands in the offset log, and so is kept.
+            return F.unix_micros(F.current_timestamp())
         time = self.given(self.workload.time)
         type_ = self.spark_types[self.workload.time]
         if isinstance(type_, T.DateType):
@@ -184,7 +189,7 @@ def _path(name: str, fields: Mapping[str, list[T.StructField]], workload: Worklo
     """Where a column stands: ``a.b`` is a field of a struct, unless a column has that name."""
     path = _path_in(name, {n: same[0].dataType for n, same in fields.items()})
     if path is None:
-        refuse_missing([*workload.columns, workload.where or ""], name, fields)
+        refuse_missing([*workload.columns, *workload.filters], name, fields)
         raise DataError(f"there is no column {name!r} in the DataFrame; {did_you_mean(name, fields)}")
     return path
 

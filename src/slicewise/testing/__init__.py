@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slicewise.testing.definitions import value_of
+from slicewise.testing.folding import fold
 from slicewise.testing.laws import check_laws
-from slicewise.testing.oracle import Oracle, fold
+from slicewise.testing.oracle import Oracle
 from slicewise.testing.streams import Stream, disordered, football, in_order
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from slicewise.testing.context_windows import WindowRange
 from slicewise.testing.oracle_rows import ON_ROWS, FailedWindowError, Key, RefusedRowError, Row, column_of, results_of
 from slicewise.testing.refusals import jumps
 
-__all__ = ["ContextQuery", "definition_of", "is_context_aware"]
+__all__ = ["ContextQuery", "definition_of", "is_context_aware", "sees"]
 
 Definition = Callable[[Any, Sequence[Row]], list[WindowRange]]
 #: A window among those of one query and key: its bounds, and which of those with the same bounds it is.
@@ -37,6 +37,11 @@ Identity = tuple[Any, Any, int]
 def is_context_aware(window: Any) -> bool:
     """Whether a window is a range of positions: everything but context-free windows on event time, and sessions."""
     return window.kind in _DEFINITIONS or any(m.kind in ("rows", "units") for m in window.measures)
+
+
+def sees(query: Any, row: Row) -> bool:
+    """Whether a row is shown to the windows of a query: punctuation only to those by conditions and by the user."""
+    return not row.punctuation or query.window.kind in ("punctuated", "user_defined")
 
 
 def definition_of(window: Any) -> Definition | None:
@@ -139,8 +144,8 @@ class ContextQuery:
         reported = self._reported.get(key, {})
         now: dict[Identity, Reported] = {}
         for w in windows:
-            if w.due <= watermark:
-                held = rows[w.low : w.high]
+            held = [row for row in rows[w.low : w.high] if not row.punctuation]
+            if w.due <= watermark and held:
                 identity = next((w.start, w.end, n) for n in range(len(windows)) if (w.start, w.end, n) not in now)
                 revision = reported[identity].revision if identity in reported else -1
                 now[identity] = Reported(revision, held, w.decided)

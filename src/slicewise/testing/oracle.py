@@ -19,7 +19,7 @@ from typing import Any
 
 from slicewise.errors import DataError, QueryError
 from slicewise.results import Result
-from slicewise.testing.context import ContextQuery, definition_of, is_context_aware
+from slicewise.testing.context import ContextQuery, definition_of, is_context_aware, sees
 from slicewise.testing.context_windows import check_condition
 from slicewise.testing.definitions import is_defined, lifted, order_of
 from slicewise.testing.expressions import OutOfTypeError, computed_row, given_columns, is_meant
@@ -40,46 +40,7 @@ from slicewise.testing.refusals import after_gaps, is_ahead, refused
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
 from slicewise.testing.time_windows import KINDS, Window, is_endless, sessions_of, windows_of
 
-__all__ = ["Oracle", "fold"]
-
-
-def fold(results: Iterable[Any]) -> dict[tuple[Key, str, Any, Any], dict[str, Any]]:
-    """The final value of every window: inserts and updates set its values, retractions remove it.
-
-    Parameters
-    ----------
-    results
-        Results in the order in which they were reported, of an operator or an oracle.
-
-    Returns
-    -------
-    dict
-        The values by ``(key, query, start, end)``.
-
-    Notes
-    -----
-    Runtime complexity: O(n).
-
-    Examples
-    --------
-    >>> fold(
-    ...     [
-    ...         Result((), "visit", 0, 10, "insert", 0, {"n": 1}),
-    ...         Result((), "visit", 20, 30, "insert", 0, {"n": 1}),
-    ...         Result((), "visit", 0, 10, "retract", 1, {"n": None}),
-    ...         Result((), "visit", 20, 30, "update", 1, {"n": 2}),
-    ...     ]
-    ... )
-    {((), 'visit', 20, 30): {'n': 2}}
-    """
-    final: dict[tuple[Key, str, Any, Any], dict[str, Any]] = {}
-    for r in results:
-        window = (r.key, r.query, r.start, r.end)
-        if r.change == "retract":
-            final.pop(window, None)
-        else:
-            final[window] = r.values
-    return final
+__all__ = ["Oracle"]
 
 
 @dataclass
@@ -157,6 +118,8 @@ class Oracle:
             _check_known(query)
         self._queries = tuple(workload.queries)
         self._columns, self._where, self._types = workload.columns, workload.where, types
+        self._on_clock = workload.on_clock
+        self._punctuation, self._watermark_from = workload.punctuation, workload.watermark_from
         self._order = tuple(workload.order)
         self._by_value: frozenset[Any] = frozenset()
         if ties == "values":
@@ -202,10 +165,27 @@ class Oracle:
         Parameters
         ----------
         rows
-            One ``(time, row, key)`` per row, as :meth:`process` takes them.
+            One ``(time, row, key)`` per row, as :meth:`process` takes them. One that is a watermark advances the
+            oracle at its place; the results come with the next call of :meth:`advance` or :meth:`close`.
         """
         if self._closed:
             raise DataError("the oracle is closed, it takes no more rows; make a new one for another stream")
+        if self._on_clock is not None:
+            now = self._now()
+            self._take([(now, row, key) for _, row, key in rows])
+            self._held = self._advance(now)
+            return
+        data: list[tuple[int, Mapping[str, Any], Any]] = []
+        for given in rows:
+            watermark = None if self._watermark_from is None else given[1][self._watermark_from]
+            if watermark is None:
+                data.append(given)
+                continue
+            self._take(data)
+            data, self._held = [], self.advance(watermark)
+        self._take(data)
+
+    def _take(self, rows: Iterable[tuple[int, Mapping[str, Any], Any]]) -> None:
         new = [row for given in rows if (row := self._row(*given)) is not None]
         ahead = self._ahead_of_clock(new)
         new = [row for row in new if row not in ahead and self._is_shown(row)]
@@ -221,6 +201,7 @@ class Oracle:
         try:
             if not is_meant(self._where, row, self._types):
                 return None
+            punctuation = self._punctuation is not None and is_meant(self._punctuation, row, self._types)
             row = computed_row(self._columns, row, self._types)
         except OutOfTypeError as error:
             self._refused.append(RefusedRowError(Row(time, row, (), ()), "expression", str(error), ANYWHERE))
@@ -229,7 +210,7 @@ class Oracle:
         ties = tuple(order_of(column_of(row, name, "puts rows of equal time in order")) for name in self._order)
         place = (time, ties, self._arrivals)
         self._arrivals += 1
-        return Row(time, row, as_key(key), place)
+        return Row(time, row, as_key(key), place, punctuation=punctuation)
 
     def _ahead_of_clock(self, new: list[Row]) -> set[Row]:
         if self._ahead is None:
@@ -256,7 +237,7 @@ class Oracle:
 
     def _show(self, row: Row) -> None:
         for query in self._queries:
-            for aggregate in query.aggregates.values():
+            for aggregate in () if row.punctuation else query.aggregates.values():
                 try:
                     if not is_defined(aggregate):
                         lifted(aggregate, row.values)
@@ -265,20 +246,28 @@ class Oracle:
                 except Exception as error:
                     what = f"`lift` of {aggregate!r} raised {error!r}"
                     raise RefusedRowError(row, query.name, what, ANYWHERE) from error
-            check_condition(query, row)
+            if sees(query, row):
+                check_condition(query, row)
 
     def _counts(self, i: int, row: Row) -> bool:
         """Whether a row counts in a context-aware query, or will when it is judged."""
         judged_at = self._watermark if row.judged_at is None else row.judged_at
-        return i in self._contexts and row.time >= judged_at - self._lateness and self._contexts[i].has_window(row)
+        counts = i in self._contexts and sees(self._queries[i], row) and self._contexts[i].has_window(row)
+        return counts and row.time >= judged_at - self._lateness
 
-    def advance(self, watermark: int) -> list[Result]:
+    def _now(self) -> int:
+        """The clock's time; one that goes back stands still."""
+        assert self._on_clock is not None
+        return int(max(self._on_clock.now(), self._watermark))
+
+    def advance(self, watermark: int | None = None) -> list[Result]:
         """Judge the rows since the last call by the old watermark, then move it and report.
 
         Parameters
         ----------
         watermark
-            The event time up to which windows are complete; never less than before.
+            The event time up to which windows are complete; never less than before. On processing time the clock has
+            it, at every batch too: results then come with the next call.
 
         Returns
         -------
@@ -288,7 +277,7 @@ class Oracle:
         """
         if self._closed:
             raise DataError("the oracle is closed, its watermark is at infinity; make a new one for another stream")
-        watermark = whole(watermark, "a watermark")
+        watermark = whole(watermark if self._on_clock is None else self._now(), "a watermark")
         if watermark < self._watermark:
             raise DataError(
                 f"the watermark must not go back; got {watermark} after {self._watermark}; "
@@ -362,7 +351,7 @@ class Oracle:
         while again:
             again = False
             for context in self._contexts.values():
-                errors += context.judge(epoch, horizon)
+                errors += context.judge([row for row in epoch if sees(context.query, row)], horizon)
                 if errors and errors[-1].out_of == ON_ROWS and not context.is_judged:
                     for other in self._contexts.values():
                         other.leave_out(errors[-1].row)
@@ -381,6 +370,8 @@ class Oracle:
         return any(self._would_hold(i, query, row) for i, query in enumerate(self._queries))
 
     def _would_hold(self, i: int, query: Any, row: Row) -> bool:
+        if not sees(query, row):
+            return False
         if i in self._contexts:
             return self._contexts[i].has_window(row)
         return query.window.kind == "session" or bool(windows_of(query.window, row.time))
@@ -388,14 +379,15 @@ class Oracle:
     def _judge(self, epoch: list[Row], before: float) -> set[Row]:
         """Register the windows that the epoch's rows open; returns the rows that count in a window of some query."""
         counted: set[Row] = set()
+        data = [row for row in epoch if not row.punctuation]
         for i, query in enumerate(self._queries):
             if i in self._contexts:
                 counted |= self._contexts[i].take()
                 continue
             if query.window.kind == "session":
-                counted |= self._judge_sessions(i, query, epoch, before)
+                counted |= self._judge_sessions(i, query, data, before)
                 continue
-            for row in epoch:
+            for row in data:
                 if is_endless(query.window) and windows_of(query.window, row.time):
                     counted.add(row)  # a tick without end is still to come, whatever the watermark
                 for window in windows_of(query.window, row.time):
@@ -466,7 +458,8 @@ class Oracle:
         """The rows between start and end that arrived while the window was open."""
         rows = self._rows[key]
         low, high = (bisect_left(rows, bound, key=lambda row: row.time) for bound in window)
-        return [row for row in rows[low:high] if not self._is_closed(query, window, row.judged_at)]
+        data = [row for row in rows[low:high] if not row.punctuation]
+        return [row for row in data if not self._is_closed(query, window, row.judged_at)]
 
     def _of(self, i: int, key: Key) -> _Answers:
         return self._answers.setdefault((i, key), _Answers())

@@ -32,7 +32,10 @@ Key = tuple[Any, ...]
 
 @dataclass(eq=False)
 class Row:
-    """A row as it arrived, its place in event-time order, and the watermark and the horizon by which it was judged."""
+    """A row as it arrived, its place in event-time order, and the watermark and the horizon by which it was judged.
+
+    ``punctuation`` is no data: the windows that see it do not hold it.
+    """
 
     time: int
     values: Mapping[str, Any]
@@ -40,6 +43,7 @@ class Row:
     place: tuple[Any, ...]
     judged_at: float | None = None
     horizon: float = -math.inf
+    punctuation: bool = False
 
 
 #: What a refused row counts in no more: the windows of the query, all windows on rows, all windows.

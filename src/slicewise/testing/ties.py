@@ -22,12 +22,13 @@ TIES = ("arrival", "values")
 def tie_columns(workload: Any) -> tuple[str, ...]:
     """The columns that put rows of equal time in order: ``order`` columns, measures, then columns read in order.
 
-    A measure must not go back, so measures come before the rest. The rest are the columns of queries whose answers
-    depend on the order of rows, as they are named: rows that are equal in all of them make no difference to any query.
+    A measure must not go back, so measures come before the rest; then data comes before punctuation. The rest are the
+    columns of queries whose answers depend on the order of rows, as they are named: rows that are equal in all of them
+    make no difference to any query.
     """
     measures = [m.column for q in workload.queries for m in q.window.measures if m.column is not None]
     read = [column for q in workload.queries for column in _read_in_order(q, workload)]
-    return tuple(dict.fromkeys([*workload.order, *measures, *read]))
+    return tuple(dict.fromkeys([*workload.order, *measures, *workload.shown_punctuation, *read]))
 
 
 def _read_in_order(query: Any, workload: Any) -> list[str]:

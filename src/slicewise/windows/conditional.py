@@ -67,6 +67,7 @@ class Conditional(Window):
 class Punctuated(Conditional):
     """A row that meets the condition starts a new window; one that meets ``end``, if there is one, ends it."""
 
+    sees_punctuation = True
     end: str | Callable[..., Any] | None = None
     closed: str = "left"
 

@@ -65,6 +65,7 @@ class UserDefined(Window):
     """
 
     has_lengths = False
+    sees_punctuation = True
     factory: Callable[[], Any]
     columns: tuple[str, ...] = ()
     deterministic: bool = True

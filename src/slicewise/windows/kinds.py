@@ -38,10 +38,12 @@ class Context(enum.Enum):
 class Window:
     """A kind of window with its parameters.
 
-    A window that has no lengths (``has_lengths``) runs on whatever time the workload has.
+    A window that has no lengths (``has_lengths``) runs on whatever time the workload has. One that sees punctuation
+    (``sees_punctuation``) is shown rows that are no data, and may start and end with them.
     """
 
     has_lengths: ClassVar[bool] = True
+    sees_punctuation: ClassVar[bool] = False
 
     # What every kind must answer
 

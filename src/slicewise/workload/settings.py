@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from slicewise.aggregates.arithmetic import Count
 from slicewise.aggregates.base import Aggregate
@@ -21,10 +22,15 @@ __all__ = [
     "check_one_notion_of_time",
     "check_result",
     "check_unit",
+    "check_watermark_from",
     "read_classes",
     "read_columns",
     "read_delay",
+    "replaced",
 ]
+
+
+_Workload = TypeVar("_Workload")
 
 
 def check_column(name: Any, parameter: str) -> None:
@@ -118,6 +124,26 @@ def check_unit(unit: Any) -> None:
         )
 
 
+def check_watermark_from(name: Any, others: Sequence[str], delay: int) -> None:
+    """Refuse a column that cannot hold watermarks, and a second origin of them."""
+    if name is None:
+        return
+    check_column(name, "watermark_from")
+    if name in others:
+        raise QueryError(
+            f"`watermark_from` must name a column of its own, which is null on rows of data; got {name!r}, which is "
+            "the time column or a key",
+            parameter="watermark_from",
+            column=name,
+        )
+    if delay:
+        raise QueryError(
+            f"`watermark` and `watermark_from` both say where watermarks come from; got both, the latter as {name!r}; "
+            "leave one of them out",
+            parameter="watermark",
+        )
+
+
 def read_delay(value: Length, unit: str | None, name: str) -> Amount:
     """How long to wait or to correct, in the unit of the time column."""
     amount = to_offset(value, name=name)
@@ -126,6 +152,18 @@ def read_delay(value: Length, unit: str | None, name: str) -> Amount:
     if amount.size < 0:
         raise QueryError(f"`{name}` must not be negative; got {str(amount)!r}", parameter=name)
     return in_time_unit(amount, unit, name)
+
+
+def replaced(workload: _Workload, watermark: int, lateness: int, **changes: Any) -> _Workload:
+    """The same workload with other delays and other parameters.
+
+    Delays go in as amounts: plain integers would be taken for integer time.
+    """
+    delays = {"watermark": watermark, "lateness": lateness}
+    described: Any = workload
+    amounts = {name: Amount(size, described.time_measure) for name, size in delays.items()}
+    other: _Workload = dataclasses.replace(described, **{**amounts, **changes})
+    return other
 
 
 class Origin(NamedTuple):

@@ -5,22 +5,21 @@ Frozen: ``query`` returns a new workload. ``explain``, ``operator`` and ``run`` 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from slicewise.aggregates.base import Aggregate
-from slicewise.aggregates.guarded import Failure
 from slicewise.amounts import INTEGER, TIME, Amount, Measure
-from slicewise.conditions.expression import Expression, check_truth, inputs_of
+from slicewise.conditions.expression import Expression, check_truth
 from slicewise.errors import QueryError, did_you_mean
 from slicewise.options import RunOptions
-from slicewise.plain import classes_in
 from slicewise.windows import Window
 from slicewise.windows.parameters import Length
+from slicewise.workload.processing import ProcessingTime, check_on_clock
 from slicewise.workload.query import Query
+from slicewise.workload.read_rows import ReadRows
 from slicewise.workload.settings import (
     Origin,
     check_column,
@@ -29,9 +28,11 @@ from slicewise.workload.settings import (
     check_one_notion_of_time,
     check_result,
     check_unit,
+    check_watermark_from,
     read_classes,
     read_columns,
     read_delay,
+    replaced,
 )
 
 if TYPE_CHECKING:
@@ -39,17 +40,17 @@ if TYPE_CHECKING:
 
     from slicewise.slicing.operator import Operator
 
-__all__ = ["Workload", "without_where"]
+__all__ = ["Workload"]
 
 
 @dataclass(frozen=True, init=False)
-class Workload:
+class Workload(ReadRows):
     """Any number of window queries over one table or stream.
 
     Parameters
     ----------
-    time : str
-        The event-time column.
+    time : str or ProcessingTime
+        The event-time column; or the clock, :func:`slicewise.processing_time`, where rows have no time of their own.
     keys : sequence of str, optional
         The columns that partition the stream; none for one global partition.
     watermark : str, int or timedelta, optional
@@ -69,6 +70,14 @@ class Workload:
     where : str, optional
         The rows that are meant, such as ``"country = 'DE'"``. Others are neither counted nor late nor bad; the
         watermark is made from all rows.
+    punctuation : str, optional
+        The rows that are no data, such as ``"kind = 'marker'"``. ``punctuated`` and ``user_defined`` see them, so that
+        they may start and end windows; no aggregate and no other window does. They have a key and an event time, move
+        the watermark, and can be late.
+    watermark_from : str, optional
+        A column that is null on rows of data. A row on which it is not null is a watermark: in process it acts as
+        ``advance`` at its place among the rows, and nothing else of it is read. A batch leaves such rows out, a stream
+        refuses them.
     queries : sequence of Query, optional
         The queries; :meth:`query` adds one.
 
@@ -91,6 +100,8 @@ class Workload:
     trust: tuple[type, ...]
     unit: str | None
     where: Expression | None
+    punctuation: Expression | None
+    watermark_from: str | None
     queries: tuple[Query, ...]
     #: What `watermark` and `lateness` are counted in; None where both are zero, which fits any notion of time.
     _delay_measure: Measure | None = field(init=False, compare=False)
@@ -106,11 +117,16 @@ class Workload:
         *,
         unit: str | None = None,
         where: str | None = None,
+        punctuation: str | None = None,
+        watermark_from: str | None = None,
         queries: Iterable[Query] = (),
     ) -> None:
         check_column(time, "time")
         check_unit(unit)
-        delays = {n: read_delay(v, unit, n) for n, v in (("watermark", watermark), ("lateness", lateness))}
+        given = {"watermark": watermark, "lateness": lateness}
+        delays = {n: read_delay(v, unit, n) for n, v in given.items()}
+        given = {name: delay for name, delay in given.items() if delays[name].size}
+        check_on_clock(time, {**given, "order": order, "unit": unit, "watermark_from": watermark_from})
         values = {
             "time": time,
             "keys": read_columns(keys, "keys"),
@@ -120,15 +136,24 @@ class Workload:
             "trust": read_classes(trust),
             "unit": unit,
             "where": None if where is None else check_truth(where, "where"),
+            "punctuation": None if punctuation is None else check_truth(punctuation, "punctuation"),
+            "watermark_from": watermark_from,
             "queries": tuple(q.in_unit(unit) for q in queries),
             "_delay_measure": next((amount.measure for amount in delays.values() if amount.size), None),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
         check_keys(self.keys, self.time)
+        check_watermark_from(watermark_from, (self.time, *self.keys), self.watermark)
         measures = {Origin(parameter=n): amount.measure if amount.size else None for n, amount in delays.items()}
+        measures |= {} if self.on_clock is None else {Origin(parameter="time"): TIME}
         of_queries = {Origin(name, q.name): m for q in self.queries for name, m in q.time_measures.items()}
         check_one_notion_of_time(measures | of_queries)
+
+    @property
+    def on_clock(self) -> ProcessingTime | None:
+        """The clock that gives rows their time; None where they have a time column."""
+        return self.time if isinstance(self.time, ProcessingTime) else None
 
     @property
     def time_measure(self) -> Measure:
@@ -259,7 +284,7 @@ class Workload:
         >>> w.with_queries([])
         Workload(time='ts', watermark=2)
         """
-        return self._replaced(self.watermark, self.lateness, queries=tuple(queries))
+        return replaced(self, self.watermark, self.lateness, queries=tuple(queries))
 
     def with_delays(self, watermark: int, lateness: int) -> Workload:
         """The same workload, waiting and correcting for so long.
@@ -280,14 +305,7 @@ class Workload:
         >>> sw.Workload(time="ts", watermark="2 seconds").with_delays(500_000, 0)
         Workload(time='ts', watermark='500 milliseconds')
         """
-        return self._replaced(watermark, lateness)
-
-    def _replaced(self, watermark: int, lateness: int, **changes: Any) -> Workload:
-        """Delays go in as amounts: plain integers would be taken for integer time."""
-        parameters = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
-        delays = {"watermark": watermark, "lateness": lateness}
-        amounts = {name: Amount(size, self.time_measure) for name, size in delays.items()}
-        return Workload(**{**parameters, **amounts, **changes})
+        return replaced(self, watermark, lateness)
 
     def named(self, name: str) -> Query:
         """The query of this name."""
@@ -296,28 +314,6 @@ class Workload:
                 return query
         known = did_you_mean(str(name), [q.name for q in self.queries])
         raise QueryError(f"there is no query {name!r}; {known}", parameter="name", query=str(name))
-
-    @functools.cached_property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that queries are about, besides time and keys: of the rows, and computed from them."""
-        columns = [c for q in self.queries for a in q.aggregates.values() for c in a.columns]
-        columns += [c for q in self.queries for c in q.window.reads]
-        return tuple(dict.fromkeys([*columns, *self.order]))
-
-    @functools.cached_property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns that rows must have, besides time and keys."""
-        return inputs_of([*self.columns, *([] if self.where is None else [self.where])])
-
-    @functools.cached_property
-    def trusted(self) -> frozenset[type]:
-        """The classes of which objects in state may be made anew."""
-        classes = {*self.trust, Failure}
-        for query in self.queries:
-            for aggregate in query.aggregates.values():
-                classes |= classes_in(aggregate.base.identity)
-            classes |= query.window.state_classes
-        return frozenset(classes)
 
     def explain(self, *, ordered: bool = False, max_slice: Any = None, analyze: Operator | None = None) -> str:
         """What the workload is, what was decided and why, in words for a terminal.
@@ -482,15 +478,12 @@ class Workload:
     def __repr__(self) -> str:
         parameters = [f"time={self.time!r}"]
         parameters += [f"unit={self.unit!r}"] if self.unit else []
-        parameters += [f"where={self.where.text!r}"] if self.where is not None else []
+        filters = {"where": self.where, "punctuation": self.punctuation}
+        parameters += [f"{name}={given.text!r}" for name, given in filters.items() if given is not None]
+        parameters += [f"watermark_from={self.watermark_from!r}"] if self.watermark_from is not None else []
         parameters += [f"{n}={list(getattr(self, n))!r}" for n in ("keys", "order") if getattr(self, n)]
         for name in ("watermark", "lateness"):
             if getattr(self, name):
                 amount = Amount(getattr(self, name), self.time_measure)
                 parameters.append(f"{name}={amount}" if amount.measure == INTEGER else f"{name}={str(amount)!r}")
         return "\n  ".join([f"Workload({', '.join(parameters)})", *map(repr, self.queries)])
-
-
-def without_where(workload: Workload) -> Workload:
-    """The same workload over rows all of which are meant."""
-    return workload if workload.where is None else workload._replaced(workload.watermark, workload.lateness, where=None)

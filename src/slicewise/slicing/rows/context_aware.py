@@ -9,7 +9,7 @@ The order of rows before the horizon is final: a row that comes later than that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,12 +28,14 @@ from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of
+from slicewise.slicing.rows.compacting import moved, shifting, slice_ends
+from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of, see_punctuation
 from slicewise.slicing.rows.cut_updates import RECOMPUTE, CachedCuts
 from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Remembered, Retained, ordinals
 from slicewise.slicing.rows.handover import Handover
 from slicewise.slicing.rows.monotonic import Misfit, empty_marks, fits_column, fitting, marks_of_slices, misfits
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL, OrderedRows
+from slicewise.slicing.rows.punctuation import PUNCTUATION, DataRows, data_among, without_punctuation
 from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.rows.shared_cuts import Ranges, SharedCuts
 from slicewise.slicing.rows.slides import MeasureLimit, limit_of
@@ -83,6 +85,8 @@ class ContextAwareQueries:
         #: For each discretiser and each group, the queries of each of its windows.
         self._queries = [self._fan_outs(d, numbers) for d in self.discretisers]
         self.monoids = monoids_of(plan, state.queries)
+        #: Whether rows that are no data come here too.
+        self.sees_punctuation = see_punctuation(plan, state.queries)
         #: How the partials of cuts change when rows leave them, for each monoid.
         self._removal = {i: _removal(plan.monoids[i]) for i in self.monoids}
         # Where cuts are kept for corrections, they must lie at the same rows in the next step, and serve windows alone.
@@ -117,10 +121,13 @@ class ContextAwareQueries:
     ) -> Tuples:
         """Those of some new rows that count, with what is to be known of them; ``came`` has the horizons at which."""
         arrival = np.arange(self._arrived, self._arrived + len(times))
-        read = {name: columns[name] for name in self.plan.column_types} | shown_columns(columns)
+        data = None if self.sees_punctuation else data_among(columns)
+        shown = shown_columns(columns if self.sees_punctuation else without_punctuation(columns))
+        read = {name: columns[name] for name in self.plan.column_types} | shown
         oldest = max(horizon, self.state.since)
-        if len(times) and times.min() < oldest:
-            kept = np.flatnonzero(times >= oldest)
+        if data is not None or (len(times) and times.min() < oldest):
+            kept = np.arange(len(times)) if data is None else data
+            kept = kept[times[kept] >= oldest]
             key, times, arrival, came = key[kept], times[kept], arrival[kept], came[kept]
             read = {name: column.take(kept) for name, column in read.items()}
         else:
@@ -267,7 +274,11 @@ class ContextAwareQueries:
         for needed in retained:
             first = np.minimum(first, needed.rows)
         begins = sorted_unique(np.concatenate([NO_ROWS, *(needed.begins for needed in retained)]))
-        return _Discretised(windows, memory, first, begins[begins < view.of_key(first, begins)])
+        begins = begins[begins < view.of_key(first, begins)]
+        if self.sees_punctuation:
+            data = DataRows(view)
+            windows, begins = [data.held_by(ranges) for ranges in windows], data.parted(begins, first)
+        return _Discretised(windows, memory, first, begins)
 
     def _cut(
         self, view: OrderedRows, discretised: _Discretised, passed: Ranges | None, moved: np.ndarray | None
@@ -277,7 +288,7 @@ class ContextAwareQueries:
             ranges for ranges in discretised.windows if ranges.rows is None and ranges.partials is None
         ]
         if self._folds_once:
-            shared.append(Ranges(discretised.begins, _slice_ends(view, discretised.first, discretised.begins)))
+            shared.append(Ranges(discretised.begins, slice_ends(view, discretised.first, discretised.begins)))
             shared += [passed] if passed is not None else []
         state = self.state
         places_before = None
@@ -347,13 +358,13 @@ class ContextAwareQueries:
         oldest = view.earliest(begins, first)
         if len(view.keys):
             base[view.keys] = view.position_at(oldest)
-        low, high, number = _shifting(view, cuts, first, oldest)
+        low, high, number = shifting(view, cuts, first, oldest)
         # A cut of which some rows are needed as such stays one by itself: a slice starts with it.
         begins = sorted_unique(np.concatenate([begins, low[low < view.of_key(first, low)]]))
-        ends = _slice_ends(view, first, begins)
+        ends = slice_ends(view, first, begins)
         cached = CachedCuts.none()
         if len(low):
-            low, high = (_moved(view, first, begins, place) for place in (low, high))
+            low, high = (moved(view, first, begins, place) for place in (low, high))
             partials = {i: take_parts(cuts.parts(i), number) for i in self.monoids}
             cached = CachedCuts(low, high, cuts.inner[number], partials)
         single, _ = expand_ranges(first, view.ends)
@@ -364,6 +375,8 @@ class ContextAwareQueries:
         """Slices of places, with what discretisers must know of them."""
         fold = cuts.over if self._folds_once else cuts.fold
         marks = {ARRIVAL: view.first_arrival(begins), LAST_ARRIVAL: view.last_arrival(ends - 1)}
+        if self.sees_punctuation:
+            marks[PUNCTUATION] = view.marks(PUNCTUATION)[begins]
         for discretiser in self.discretisers:
             marks |= discretiser.mark_slices(view, begins, ends)
             if discretiser.sliced_measure is not None:
@@ -432,6 +445,18 @@ class ContextAwareQueries:
         reported = {discretiser.name: table.with_changed(view.key[left], view.time[left])}
         self.state = replace(self.state, reported={**self.state.reported, **reported})
 
+    @property
+    def left_out_ago(self) -> list[int]:
+        """How many rows ago those arrived that were taken out."""
+        numbers = [rows.columns[ARRIVAL].values for rows in self.left_out]
+        return [self._arrived - number for some in numbers for number in some.tolist()]
+
+    def leave_out(self, ago: Collection[int]) -> None:
+        """Take rows out for good that arrived so many rows ago, if they are still here."""
+        arrivals = self._arrived - np.array(sorted(ago), np.int64)
+        if any(np.isin(rows.columns[ARRIVAL].values, arrivals).any() for rows in (*self._pending, self.state.rows)):
+            self._leave_out(arrivals)
+
     def _leave_out(self, arrivals: np.ndarray) -> None:
         """Take rows out for good: of those that have just come, and of those that were there."""
 
@@ -459,37 +484,6 @@ def _removal(monoid: Monoid) -> str:
 
 def _copy(column: Column) -> Column:
     return replace(column, values=column.values.copy(), valid=None if column.valid is None else column.valid.copy())
-
-
-def _slice_ends(view: OrderedRows, first: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """Slices end where the next one starts, or where rows are needed as such."""
-    ends: np.ndarray = np.minimum(np.append(begins[1:], len(view))[: len(begins)], view.of_key(first, begins))
-    return ends
-
-
-def _shifting(
-    view: OrderedRows, cuts: SharedCuts, first: np.ndarray, oldest: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The cuts of some window whose rows may still shift, and which of the cuts they are."""
-    low, high = cuts.bounds[:-1], cuts.bounds[1:]
-    if not len(low) or (len(first) == 1 and high[-1] <= first[0]):
-        return NO_ROWS, NO_ROWS, NO_ROWS
-    shifting = cuts.covered & (high > view.of_key(first, low)) & (low >= view.of_key(oldest, low))
-    shifting &= high <= view.of_key(view.ends, low)
-    number = np.flatnonzero(shifting)
-    return low[number], high[number], number
-
-
-def _moved(view: OrderedRows, first: np.ndarray, begins: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Where rows, or the ends of their keys, stand after the rows before ``first`` have become slices."""
-    ends = view.ends
-    segment = np.searchsorted(ends, place) if len(ends) > 1 else np.zeros(len(place), np.int64)
-    slices = np.searchsorted(begins, ends)  # of this key and those before it
-    gone = np.cumsum(first - view.starts)
-    as_row = place - gone[segment] + slices[segment]
-    before = np.searchsorted(begins, place)
-    as_slice = before + (view.starts - (gone - (first - view.starts)))[segment]
-    return np.where(place < first[segment], as_slice, as_row)
 
 
 def _grown(array: np.ndarray, size: int, filler: int) -> np.ndarray:

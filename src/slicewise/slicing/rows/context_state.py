@@ -19,13 +19,14 @@ from slicewise.slicing.rows.cut_updates import CachedCuts
 from slicewise.slicing.rows.discretisers import Remembered
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL
+from slicewise.slicing.rows.punctuation import PUNCTUATION
 from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
 
-__all__ = ["ContextAwareState", "carried_queries", "monoids_of", "new_context_aware"]
+__all__ = ["ContextAwareState", "carried_queries", "empty_sets", "monoids_of", "new_context_aware", "see_punctuation"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +80,10 @@ class ContextAwareState:
         discretisers = discretisers_for(list(dict.fromkeys(by_name[name].window for name in queries)))
         notes = {name: kind for d in discretisers for name, kind in d.notes.items()}
         fits = {fits_column(d.measures): pa.bool_() for d in discretisers if d.measures}
-        rows = Tuples.empty({**plan.column_types, **notes, **fits, ARRIVAL: pa.int64()})
+        shown = {PUNCTUATION: pa.bool_()} if see_punctuation(plan, queries) else {}
+        rows = Tuples.empty({**plan.column_types, **notes, **fits, **shown, ARRIVAL: pa.int64()})
         monoids = [plan.monoids[i] for i in monoids_of(plan, queries)]
-        marks = dict.fromkeys((ARRIVAL, LAST_ARRIVAL, *notes), NO_ROWS)
+        marks = dict.fromkeys((ARRIVAL, LAST_ARRIVAL, *notes, *shown), NO_ROWS)
         return cls(
             rows,
             replace(Slices.empty(monoids), marks=marks),
@@ -161,10 +163,27 @@ def _key_range(key: np.ndarray, low: int, high: int) -> slice:
 
 
 def new_context_aware(plan: Plan) -> tuple[ContextAwareState, ...]:
-    """The states of the context-aware queries of a plan that has seen nothing: one, if there are any."""
-    if not plan.context:
+    """The states of the context-aware queries of a plan that has seen nothing."""
+    if not plan.context:  # a batch finds their windows elsewhere
         return ()
-    return (ContextAwareState.empty(plan, tuple(q.name for q in plan.workload.queries if q.window.needs_rows)),)
+    return empty_sets(plan, [q.name for q in plan.workload.queries if q.window.needs_rows])
+
+
+def empty_sets(plan: Plan, queries: Sequence[str], since: int = -INFINITY) -> tuple[ContextAwareState, ...]:
+    """No rows at all, for the queries that count data alone, and for those that see punctuation too, if there are any.
+
+    The former share their rows with the time slices, so they come first.
+    """
+    seeing = tuple(name for name in queries if see_punctuation(plan, [name]))
+    counting = tuple(name for name in queries if name not in seeing)
+    return tuple(ContextAwareState.empty(plan, names, since) for names in (counting, seeing) if names)
+
+
+def see_punctuation(plan: Plan, queries: Sequence[str]) -> bool:
+    """Whether some queries of one set are shown rows that are no data."""
+    if plan.workload.punctuation is None:
+        return False
+    return any(q.window.sees_punctuation for q in plan.workload.queries if q.name in queries)
 
 
 def carried_queries(state: ContextAwareState, plan: Plan) -> ContextAwareState | None:

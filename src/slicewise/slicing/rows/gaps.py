@@ -22,6 +22,7 @@ from slicewise.slicing.rows import slides
 from slicewise.slicing.rows.context_aware import ContextAwareQueries
 from slicewise.slicing.rows.discretisers import Discretiser
 from slicewise.slicing.rows.monotonic import fits_column
+from slicewise.slicing.rows.punctuation import data_among
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
@@ -111,6 +112,9 @@ class _KnownRows:
     def gaps(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> list[Gap]:
         """The rows of a batch that come after too large a gap."""
         counted = times >= max(horizon, self.queries.state.since)
+        data = data_among(columns)
+        if data is not None:
+            counted &= np.isin(np.arange(len(times)), data)
         for name in self.discretiser.measures:
             counted &= columns[name].mask
         places = np.flatnonzero(counted)

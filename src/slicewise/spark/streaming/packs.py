@@ -119,8 +119,9 @@ class Packer:
             some = True
             table, passing = self._meant(table, plan, loads)
             table = self._without_bad(table, loads)
+            table, unseen = self._data(table, plan, loads)
             times = table.column(TIME).to_numpy()
-            seen = [latest, *(int(t.max()) for t in (times, passing) if len(t))]
+            seen = [latest, *(int(t.max()) for t in (times, passing, unseen) if len(t))]
             latest = max((at for at in seen if at is not None), default=None)
             if not table.num_rows:
                 continue
@@ -155,6 +156,17 @@ class Packer:
         times = table.filter(pa.array(~selected)).column(TIME).drop_null().to_numpy()
         if self.ahead is not None and len(times):
             times = times[times <= from_micros(table.column(NOW)[0].as_py(), self.unit) + self.ahead]
+        if failures:
+            table, selected = self._without_failures(table, failures, loads), np.delete(selected, list(failures))
+        return table.filter(pa.array(selected)), times
+
+    def _data(self, table: pa.Table, plan: Plan, loads: list[_Load]) -> tuple[pa.Table, np.ndarray]:
+        """The rows without punctuation that no window sees, and the event times of that."""
+        unseen = plan.workload.unseen_punctuation
+        if unseen is None:
+            return table, np.empty(0, np.int64)
+        selected, failures = selection(None, self._inputs(table, plan), table.num_rows, unless=unseen)
+        times = table.filter(pa.array(~selected)).column(TIME).to_numpy()
         if failures:
             table, selected = self._without_failures(table, failures, loads), np.delete(selected, list(failures))
         return table.filter(pa.array(selected)), times

@@ -8,12 +8,13 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Row
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
@@ -32,7 +33,7 @@ from slicewise.spark.streaming.packs import ROW, read_rows, read_slices
 from slicewise.spark.streaming.returned import WHOLE, ReturnedRows, bad_metrics
 from slicewise.spark.streaming.shard_reports import KEPT, reports
 from slicewise.times import INFINITY
-from slicewise.workload import Workload, without_where
+from slicewise.workload import Workload, with_stamped_rows, without_where
 
 __all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor"]
 
@@ -95,7 +96,8 @@ class ShardJob:
     @property
     def engine_workload(self) -> Workload:
         """The workload as the engine runs it: what is reported ahead of time stays open as long as it would have."""
-        w = without_where(self.workload)  # rows that nobody means have been left out where they were packed
+        # Rows that nobody means have been left out where they were packed, and rows without a time have got one.
+        w = with_stamped_rows(without_where(self.workload))
         return w.with_delays(0, w.lateness + w.watermark + self.ahead) if self.ahead else w
 
     def watermark(self, latest: int) -> int:
@@ -125,6 +127,13 @@ class ShardJob:
             "in event-time order; leave `ordered` out, and give the workload a `watermark`"
         )
 
+    def oldest(self, latest: int, watermark: int) -> int:
+        """The time that rows have at least: on processing time, a clock that has gone back stands still."""
+        if self.workload.on_clock is None:
+            return -INFINITY
+        reached = self.user_watermark(watermark)
+        return latest if reached is None else max(latest, reached)
+
     def silence(self, arrived: int, now: int) -> int:
         """How much event time passes between the last rows and now, both in milliseconds; 0 if that is no silence."""
         micros = 1000 * (now - arrived)
@@ -143,8 +152,9 @@ class ShardJob:
         w = self.workload
         emit = "changes" if self.ahead else "complete"
         idle = self.idle is not None
-        filter_ = {} if w.where is None else {"where": w.where.text}
-        return filter_ | {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards, "idle": idle}
+        filters = {"where": w.where, "punctuation": w.punctuation}
+        given = {name: filter_.text for name, filter_ in filters.items() if filter_ is not None}
+        return given | {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards, "idle": idle}
 
 
 class ShardProcessor(StatefulProcessor):
@@ -178,11 +188,15 @@ class ShardProcessor(StatefulProcessor):
         job = self.job
         shard = self._shard(key, stored, rest)
         before = shard.counters
+        oldest = job.oldest(stored["latest"], shard.watermark)
         tables, packed, bad = [], [], Counter[str]()
         for pack in packs:
             content = read_rows(pack.content, self.job.workload.trusted)
             for data in content["slices"]:
                 keys, count, slices = read_slices(data)
+                if oldest > -INFINITY:
+                    first, last = (np.maximum(times, oldest) for times in (slices.first, slices.last))
+                    slices = replace(slices, first=first, last=last)
                 job.check_order(stored["latest"], slices.first, slices.key, keys)
                 shard.take_slices(keys, count, slices)
             if content["rows"]:
@@ -191,8 +205,8 @@ class ShardProcessor(StatefulProcessor):
                 packed.append(from_ipc(content["returned"]))
             bad.update(content["bad"])
         if tables:
-            columns = _rows(job, tables)
-            times = pa.concat_tables(tables).column(TIME).cast(pa.int64()).to_numpy()
+            columns = _rows(job, tables, oldest)
+            times = np.maximum(pa.concat_tables(tables).column(TIME).cast(pa.int64()).to_numpy(), oldest)
             job.check_order(stored["latest"], times, np.arange(len(times)), [columns[k] for k in job.workload.keys])
             shard.take_rows(columns)
         results = Results()
@@ -278,11 +292,13 @@ def _failed_windows(shard: Shard, *, fail: bool) -> dict[str, int]:
     return counts
 
 
-def _rows(job: ShardJob, tables: list[pa.Table]) -> dict[str, Any]:
-    """Rows that packs brought, as a shard takes them."""
+def _rows(job: ShardJob, tables: list[pa.Table], oldest: int) -> dict[str, Any]:
+    """Rows that packs brought, as a shard takes them; none is older than ``oldest``."""
     table = pa.concat_tables(tables)
     w = job.workload
     times = table.column(TIME)
+    if oldest > -INFINITY:
+        times = pc.max_element_wise(times, oldest)
     rows: dict[str, Any] = {EVENT_TIME: times.cast(job.time_type) if w.unit is None else times}
     rows |= {name: table.column(key_name(i)) for i, name in enumerate(w.keys)}
     rows |= {name: table.column(value_name(i)) for i, name in enumerate(w.inputs)}
@@ -377,7 +393,7 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
     # Spark counts the sources of a stream first, and refuses the checkpoint unless another source made up for this one.
     if stored.get("idle", current["idle"]) != current["idle"]:
         raise StateError(switched_message(current["idle"]))
-    for name in ("unit", "lateness", "emit", "where"):
+    for name in ("unit", "lateness", "emit", "where", "punctuation"):
         if stored.get(name) != current.get(name):
             raise StateError(
                 f"the checkpoint belongs to another workload: its `{name}` is {stored.get(name)!r}, this one's "

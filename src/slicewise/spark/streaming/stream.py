@@ -12,6 +12,7 @@ from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
 from slicewise.options import RunOptions
 from slicewise.plan.plan import VALUES, Plan, plan_for
+from slicewise.plan.routes import carries_stamps
 from slicewise.slicing import ahead_length, describe, fingerprint
 from slicewise.spark.known_frame import named
 from slicewise.spark.output import Output, check_known_types, micros
@@ -50,7 +51,7 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
         dict(source.types),
         workload.trusted,
         ids,
-        slices=_can_slice(plan) and options.late is None,
+        slices=_can_slice(plan) and not carries_stamps(workload) and options.late is None,
         keys=len(workload.keys),
         bad=options.bad,
         ahead=ahead,
