@@ -36,7 +36,7 @@ TESTS = {
     "smoke": ["-m", "matrix", "-k", "instants or upgrade", "tests/spark"],
 }
 #: Tests of what Spark has since a version; on an older one they would skip themselves.
-SINCE = {"4.1": ("tests/spark/test_pipelines.py",), "4.2": ("tests/sources/test_kafka_readers.py",)}
+SINCE = {"4.2": ("tests/sources/test_kafka_readers.py",)}
 
 
 @dataclass(frozen=True)

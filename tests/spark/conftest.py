@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.spark.cluster import Cluster
 HERE = Path(__file__).parent
 #: Spark has pipelines since 4.1: where there are none, there is nothing to be tried.
-collect_ignore = [] if importlib.util.find_spec("pyspark.pipelines") else ["test_known_frames.py"]
+collect_ignore = [] if importlib.util.find_spec("pyspark.pipelines") else ["test_known_frames.py", "test_pipelines.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,8 +6,10 @@ import datetime
 import decimal
 import itertools
 import json
+import os
 import re
 import sqlite3
+import subprocess
 import sys
 import time
 from contextlib import closing
@@ -22,7 +24,8 @@ import slicewise as sw
 from slicewise.errors import MissingPackageError
 from slicewise.spark.databases import PostgresDatabase, database_of
 from slicewise.spark.result_tables import BOUNDS, ResultTable
-from tests.killing import Job
+from tests.killing import ROOT, Job
+from tests.spark import connect_job
 from tests.spark.upsert_job import KEYS, STREAM, TABLE
 
 WORKLOAD = (
@@ -387,6 +390,31 @@ def test_stream_keeps_its_tables_true_over_restarts(spark, server, tmp_path):
             batches = connection.execute("SELECT stream, batch FROM slicewise_batches WHERE result_table = 'present'")
             assert batches.fetchall() == [(query.id, query.lastProgress["batchId"])]
     assert seen == {"insert", "update", "retract", "late"}
+
+
+@pytest.mark.spark
+@pytest.mark.apart
+def test_stream_on_connect_keeps_its_table_true(tmp_path):
+    """Every micro-batch is written twice there, from two checkpoints: nobody knows that they are of two streams."""
+    left_out = ("SPARK_", "PYSPARK_", "PYTEST_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    command = [sys.executable, "-m", "tests.spark.upsert_connect", str(tmp_path)]
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    done = subprocess.run(
+        command, cwd=ROOT, env=kept | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=500, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    operator, reported = connect_job.WORKLOAD.operator(types=connect_job.TYPES), []
+    for part in range(2):
+        rows = connect_job.rows(part)
+        operator.process_batch({name: [row[name] for row in rows] for name in rows[0]})
+        reported += operator.advance(rows[-1]["minute"] - 5).to_arrow().to_pylist()
+    names = ("machine", "query", "revision", "total", "n", "mean", "most")
+    assert {row["change"] for row in reported} == {"insert"}
+    found = read(database_of(f"sqlite:///{tmp_path}/results.db"), "results")
+    assert sorted(repr([row[n] for n in names]) for row in found) == sorted(
+        repr([r[n] for n in names]) for r in reported
+    )
 
 
 def test_results_of_another_workload_are_refused(spark, tmp_path):
