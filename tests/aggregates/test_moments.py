@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import slicewise as sw
 from slicewise.aggregates.base import take_parts
 from slicewise.columns import Column
-from slicewise.testing import value_of
+from slicewise.testing import Oracle, value_of
 from tests.aggregates.over import PAIRS, make
 
 MOMENTS = [*PAIRS, "skewness", "kurtosis", "variance"]
@@ -70,3 +73,16 @@ def test_what_is_taken_out_leaves_the_rest(name):
     whole, rest = (monoid.lift_fold(columns, np.arange(5), np.array([start])) for start in (0, 2))
     some = monoid.lift_fold([c.take(slice(0, 2)) for c in columns], np.arange(2), np.array([0]))
     assert monoid.lower(monoid.invert(whole, some)).to_pylist() == pytest.approx(monoid.lower(rest).to_pylist())
+
+
+def test_a_nan_decides_a_correlation_also_where_the_other_column_does_not_vary():
+    workload = sw.Workload("t").query("q", sw.tumbling(10), c=sw.corr("y", "x"))
+    op, oracle = workload.operator(), Oracle(workload)
+    rows = [(1, math.nan, 5.0), (2, 3.0, 5.0)]
+    op.process_batch(
+        {name: list(column) for name, column in zip(("t", "y", "x"), zip(*rows, strict=True), strict=True)}
+    )
+    for t, y, x in rows:
+        oracle.process(t, {"y": y, "x": x})
+    for results in (op.close(), oracle.close()):
+        assert [math.isnan(r.values["c"]) for r in results] == [True]

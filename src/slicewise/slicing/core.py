@@ -30,7 +30,7 @@ from slicewise.slicing.rows.punctuation import data_among, with_punctuation
 from slicewise.slicing.snapshots import BoundState, Counters, OperatorState, counting, describe, retire
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.window_manager import Sessions
-from slicewise.slicing.user_code import show_rows
+from slicewise.slicing.user_code import ShownRows, show_rows
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
@@ -129,7 +129,7 @@ class Core:
         columns = {n: conform(c, self.types[n], n) for n, c in batch.columns.items()}
         batch, columns, refusals = self._derived(batch, columns)
         columns = with_punctuation(columns, self.workload)
-        shown = show_rows(engine.plan, columns, batch.times)
+        shown = show_rows(engine.plan, columns, batch.times) if engine.shows_rows else ShownRows(columns, {})
         columns = shown.columns
         if shown.failures:
             error = shown.error(lambda row: batch.label(row, self.workload))
@@ -157,6 +157,8 @@ class Core:
 
     def _derived(self, batch: Batch, columns: Mapping[str, Column]) -> tuple[Batch, dict[str, Column], list[Refusal]]:
         """The columns that queries are about, without the rows that one of them cannot be computed for."""
+        if not batch.failures and tuple(columns) == self.workload.columns:
+            return batch, dict(columns), []
         derived, failures = derive(self.workload.columns, columns, len(batch))
         known = {name: derived.get(name, columns.get(name)) for name in self.workload.columns}
         columns = {name: column for name, column in known.items() if column is not None}

@@ -30,7 +30,7 @@ from slicewise.slicing.time.slice_manager import SliceManager, TimeState
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.time.window_manager import Sessions
-from slicewise.slicing.user_code import with_lifted
+from slicewise.slicing.user_code import shows_rows, with_lifted
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
 
@@ -114,6 +114,8 @@ class Engine:
 
     def __init__(self, plan: Plan, state: State | None = None) -> None:
         self.plan = plan
+        #: Whether some function of the user says something of single rows.
+        self.shows_rows = shows_rows(plan)
         state = State.empty(plan) if state is None else _with_user_code(state, plan)
         self.time = SliceManager(plan, state.time)
         sets = [ContextAwareQueries(plan, queries) for queries in state.context_aware]
@@ -189,8 +191,10 @@ class Engine:
         """Let rows in: cut them into slices, and store them where the plan says so."""
         if not len(times):
             return
-        came = self._horizons(times)
-        counted = [queries.counted(key, times, columns, self.horizon, came) for queries in self.context_aware]
+        counted = []
+        if self.context_aware:
+            came = self._horizons(times)
+            counted = [queries.counted(key, times, columns, self.horizon, came) for queries in self.context_aware]
         self._insert_on_time(key, times, columns)
         for queries, rows in zip(self.context_aware, counted, strict=True):
             queries.insert(rows, len(times))

@@ -37,6 +37,7 @@ __all__ = [
     "ShownRows",
     "joined_failures",
     "show_rows",
+    "shows_rows",
     "take_window_failures",
     "with_key",
     "with_lifted",
@@ -67,6 +68,13 @@ class ShownRows:
         rows = sorted(self.failures)
         code, failure = self.failures[rows[0]]
         return UserCodeError(code, failure, rows, label(rows[0]), len(rows) - 1, left_out=left_out)
+
+
+def shows_rows(plan: Plan) -> bool:
+    """Whether :func:`show_rows` has anything to do."""
+    if plan.nested_dates or any(isinstance(monoid, GuardedMonoid) for monoid in plan.monoids):
+        return True
+    return any(isinstance(window, Conditional) and any(map(callable, window.conditions)) for window in plan.context)
 
 
 def show_rows(plan: Plan, columns: Mapping[str, Column], times: np.ndarray) -> ShownRows:

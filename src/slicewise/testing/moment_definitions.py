@@ -62,10 +62,12 @@ def _kurtosis(values: list[float]) -> float | None:
 
 def _corr(ys: list[float], xs: list[float]) -> float | None:
     yy, xx, yx = _powers(ys, 2), _powers(xs, 2), _products(ys, xs)
-    if len(ys) < 2 or yy == 0 or xx == 0:
+    if len(ys) < 2:
         return None
     if isinstance(yy, float) or isinstance(xx, float) or isinstance(yx, float):
-        return math.nan
+        return math.nan  # also where the other column does not vary: 0 times NaN, as in Spark
+    if yy == 0 or xx == 0:
+        return None
     return float(yx / _root(yy * xx))
 
 

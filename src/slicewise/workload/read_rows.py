@@ -28,7 +28,7 @@ class ReadRows:
         columns += [c for q in self.queries for c in q.window.reads]
         return tuple(dict.fromkeys([*columns, *self.order, *self.shown_punctuation]))
 
-    @property
+    @functools.cached_property
     def shown_punctuation(self) -> tuple[Expression, ...]:
         """What tells punctuation from data, where some window sees both; where none does, punctuation is left out."""
         shown = any(q.window.sees_punctuation for q in self.queries)
