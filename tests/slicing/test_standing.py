@@ -26,7 +26,7 @@ class Standing:
         self.few, self.stood = few, 0
 
     def __enter__(self):
-        changes = {"FEW_SLICES": 0, "FEW_NEW": self.few, "MOST_NEW": self.few, "ROWS_PER_SLICE": 0}
+        changes = {"FEW_SLICES": 0, "WORTH_STANDING": 1, "FEW_NEW": self.few, "MOST_NEW": self.few, "ROWS_PER_SLICE": 0}
         self._patch = mock.patch.multiple(slice_manager, **changes)
         self._patch.__enter__()
         return self

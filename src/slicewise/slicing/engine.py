@@ -258,8 +258,10 @@ class Engine:
         Returns the results, and the sessions under each gap that rows could join in this step.
         """
         step = Step(self.horizon, watermark, self._horizon(watermark), self.watermark)
-        context_steps = self._advance_context_aware(step, Answers(self.plan, keys))
-        handed_over = context_steps[0].handed_over if context_steps else None
+        context_steps, handed_over = [], None
+        if self.context_aware:
+            context_steps = self._advance_context_aware(step, Answers(self.plan, keys))
+            handed_over = context_steps[0].handed_over
         time_step = self.time.advance(step, Answers(self.plan, keys, self._limits), handed_over)
         blocks = time_step.blocks + [block for context_step in context_steps for block in context_step.blocks]
         self.watermark = watermark

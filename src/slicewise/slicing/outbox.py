@@ -19,7 +19,7 @@ class Outbox:
 
     def add(self, results: Results) -> None:
         """Results, to be handed out once there is no error."""
-        self.results = self.results + results
+        self.results = self.results + results if self.results else results
 
     def refuse(self, error: SlicewiseError | None) -> None:
         """An error that was dealt with, and of which the user must know; None if there is none."""

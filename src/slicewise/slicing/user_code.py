@@ -178,6 +178,8 @@ def with_key(error: RefusedRowsError, key_of: np.ndarray, keys: KeyTable, schema
 
 def take_window_failures(plan: Plan) -> list[FailedWindowsError]:
     """The errors of the windows that have no value since this was last asked, one for each kind of error."""
+    if not plan.failures:
+        return []
     failures = list(plan.failures)
     plan.failures.clear()
     return joined_failures(failures)

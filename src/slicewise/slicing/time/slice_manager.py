@@ -47,6 +47,8 @@ __all__ = ["SliceManager", "TimeState", "TimeStep"]
 
 #: Fewer slices than this are not worth merging.
 FEW_SLICES = 256
+#: With fewer slices than this, to sort and merge them is as fast as to leave them where they are.
+WORTH_STANDING = 16
 #: A step of so few new slices leaves slices where they are, and of one more for so many slices that are held, up to a
 #: number: to take in one where it stands takes about as long as to sort and merge so many.
 FEW_NEW, SLICES_PER_NEW, MOST_NEW = 2, 1000, 64
@@ -277,9 +279,9 @@ class SliceManager:
 
     def _stands(self, step: Step) -> bool:
         """Whether a step leaves slices where they are: it has few new ones, and few windows to look up."""
-        new = sum(map(len, self._new_slices))
-        if step.watermark >= INFINITY or step.old_watermark <= -INFINITY:
+        if self.held < WORTH_STANDING or step.watermark >= INFINITY or step.old_watermark <= -INFINITY:
             return False
+        new = sum(map(len, self._new_slices))
         if new > min(FEW_NEW + self.held // SLICES_PER_NEW, MOST_NEW):
             return False
         if not len(self._state.slices) if self._standing is None else self._standing.is_wasteful:
