@@ -302,6 +302,14 @@ def test_every_type_is_written_and_read_as_it_was(database):
     assert read(database, table.name) == []
 
 
+def test_windows_without_an_end_are_the_same_window(database):
+    table = ResultTable(database, new_name(), ("k",))
+    for number, batch in enumerate([FIRST, SECOND]):
+        place = batch.column_names.index("window_end")
+        table.write(batch.set_column(place, "window_end", pa.nulls(3, pa.int64())), "one", number)
+    assert numbers(database, table.name) == {("a", 0): 10}
+
+
 def test_zeros_and_nan_are_the_same_key(database):
     table = ResultTable(database, new_name(), ("k",))
     for number, (zero, value) in enumerate([(0.0, 1), (-0.0, 2)]):
