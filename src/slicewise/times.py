@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slicewise.amounts import from_micros
 
-__all__ = ["INFINITY", "LARGEST_NANOSECONDS", "LARGEST_TIME", "largest_time"]
+__all__ = ["INFINITY", "LARGEST_TIME", "largest_time"]
 
 #: Stands for infinity on either side. Event times stay inside by more than any window is long, and by so much that the
 #: sum of the two never overflows; see :func:`largest_time`.

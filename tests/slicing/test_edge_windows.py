@@ -338,6 +338,28 @@ def test_the_key_is_named_and_rows_that_fail_are_counted():
     assert [(r.key, r.values["got"]) for r in op.close()] == [(("a",), [1])]
 
 
+@pytest.mark.parametrize(
+    ("unit", "largest"), [(None, 2**60), ("seconds", 2**60 // 10**6), ("nanoseconds", 3 * 2**60 - 1)]
+)
+def test_edges_lie_where_windows_can_be_shown(unit, largest):
+    def run(end):
+        window = sw.user_defined(Script, columns=["do"])
+        workload = sw.Workload("t", unit=unit).query("q", window, n=sw.count())
+        op, oracle = workload.operator(), Oracle(workload)
+        do = f"edges.add_start(t); edges.add_end({end})"
+        op.process_batch({"t": [1], "do": [do]})
+        oracle.process(1, {"do": do})
+        return op, oracle
+
+    op, oracle = run(largest)
+    assert [(r.start, r.end) for r in op.close()] == [(r.start, r.end) for r in oracle.close()] == [(1, largest)]
+    op, oracle = run(largest + 1)
+    with pytest.raises(UserCodeError, match=f"added an end at {largest + 1}, which is out of the range of event times"):
+        op.close()
+    with pytest.raises(DataError, match=f"has an edge at {largest + 1}, where there are no event times"):
+        oracle.close()
+
+
 def test_many_rows_that_fail_are_shown_no_more_than_twice_for_it():
     calls = []
 

@@ -17,7 +17,7 @@ import numpy as np
 from slicewise.errors import DataError
 from slicewise.testing.context_windows import WindowRange, looking_back
 from slicewise.testing.oracle_rows import OF_QUERY, ON_ROWS, RefusedRowError, Row, aggregated, column_of
-from slicewise.times import LARGEST_NANOSECONDS
+from slicewise.times import largest_time
 from slicewise.windows import Evict
 
 __all__ = ["deterministic", "non_deterministic", "placing_edges", "policy"]
@@ -74,7 +74,7 @@ def placing_edges(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     A call acts at or after the horizon by which its row was judged. So a window is final when the horizon has passed
     its end and all rows that were judged when its end was not before the horizon.
     """
-    discretiser, edges = _make(query, "notify_context(time, row, edges)"), _Edges()
+    discretiser, edges = _make(query, "notify_context(time, row, edges)"), _Edges(largest_time(query.window.unit))
     for row in rows:
         edges.horizon = row.horizon
         _ask(query, discretiser, row, edges)
@@ -97,10 +97,10 @@ def placing_edges(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
 class _Edges:
     """Edges as an object places them, in two sorted lists."""
 
-    def __init__(self) -> None:
+    def __init__(self, largest: int) -> None:
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self.horizon = -math.inf
+        self.largest, self.horizon = largest, -math.inf
         self.wrong: list[str] = []
 
     def add_start(self, time: int) -> None:
@@ -137,7 +137,7 @@ class _Edges:
     def _check(self, time: Any) -> None:
         if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
             self._complain(f"has an edge at {time!r}, which is no event time")
-        if abs(time) > LARGEST_NANOSECONDS:
+        if abs(time) > self.largest:
             self._complain(f"has an edge at {time}, where there are no event times")
         if time < self.horizon:
             self._complain(f"has an edge at {time}, which is before the horizon {self.horizon}")

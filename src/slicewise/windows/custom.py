@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -69,6 +69,8 @@ class UserDefined(Window):
     factory: Callable[[], Any]
     columns: tuple[str, ...] = ()
     deterministic: bool = True
+    #: What an integer time column counts: it says how far edges may lie.
+    unit: str | None = field(default=None, compare=False)
 
     @functools.cached_property
     def methods(self) -> tuple[str, ...]:
@@ -96,6 +98,9 @@ class UserDefined(Window):
     @property
     def reads(self) -> tuple[str, ...]:
         return self.columns
+
+    def in_unit(self, unit: str | None) -> Self:
+        return self if unit == self.unit else replace(self, unit=unit)
 
     @property
     def state_classes(self) -> frozenset[type]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn, overload
 
 from slicewise.errors import DataError
-from slicewise.times import INFINITY, LARGEST_NANOSECONDS
+from slicewise.times import INFINITY, LARGEST_TIME
 
 __all__ = ["ContextEdges", "SortedEdges"]
 
@@ -54,7 +54,7 @@ class ContextEdges:
     """The starts and ends of one key's windows: the i-th start goes with the i-th end, a start without an end is open.
 
     Equal edges may be there more than once. What a call does wrong is noted in ``failure``, so that it stays wrong
-    where user code catches the error.
+    where user code catches the error. ``largest`` is how far from 0 edges may lie.
 
     >>> edges = ContextEdges()
     >>> edges.add_start(3), edges.add_end(9), edges.add_start(7)
@@ -63,24 +63,17 @@ class ContextEdges:
     ([3, 7], [9], ([3, 7], [9, 4611686018427387904]))
     """
 
-    def __init__(self, starts: Sequence[int] = (), ends: Sequence[int] = ()) -> None:
+    def __init__(self, starts: Sequence[int] = (), ends: Sequence[int] = (), *, largest: int = LARGEST_TIME) -> None:
         self._starts, self._ends = list(starts), list(ends)
+        self._largest = largest
+        #: Where windows start and end, sorted; for user code to look at.
+        self.starts, self.ends = SortedEdges(self._starts), SortedEdges(self._ends)
         self._horizon = -INFINITY
         self.failure: str | None = None
         #: Pairs before this one were there, and in order, before the call.
-        self._unchanged = max(len(self._starts), len(self._ends))
+        self._unchanged = INFINITY
 
     # For user code
-
-    @property
-    def starts(self) -> SortedEdges:
-        """Where windows start, sorted."""
-        return SortedEdges(self._starts)
-
-    @property
-    def ends(self) -> SortedEdges:
-        """Where windows end, sorted."""
-        return SortedEdges(self._ends)
 
     def add_start(self, time: int) -> None:
         """Let a window start at a time at or after the horizon."""
@@ -102,8 +95,7 @@ class ContextEdges:
 
     def open(self, horizon: int) -> None:
         """Begin a call, which may act at or after a horizon."""
-        self._horizon, self.failure = horizon, None
-        self._unchanged = max(len(self._starts), len(self._ends))
+        self._horizon, self.failure, self._unchanged = horizon, None, INFINITY
 
     def check(self) -> None:
         """End a call: note an end that does not come after its start."""
@@ -119,7 +111,7 @@ class ContextEdges:
 
     def copy(self) -> ContextEdges:
         """The same edges, to be changed for themselves."""
-        return ContextEdges(self._starts, self._ends)
+        return ContextEdges(self._starts, self._ends, largest=self._largest)
 
     def windows(self) -> tuple[list[int], list[int]]:
         """The starts, and for each its end; infinity where it has none."""
@@ -133,7 +125,7 @@ class ContextEdges:
     def since(self, final: int) -> ContextEdges:
         """The edges without those of windows that end before a time; the last of these stays, to be looked at."""
         over = max(bisect_left(self._ends, final) - 1, 0)
-        return ContextEdges(self._starts[over:], self._ends[over:])
+        return ContextEdges(self._starts[over:], self._ends[over:], largest=self._largest)
 
     def to_data(self) -> tuple[list[int], list[int]]:
         """The edges as plain data."""
@@ -161,7 +153,7 @@ class ContextEdges:
             at = operator.index(time)
         except TypeError:
             self._fail(f"{what} at {time!r}, which is no event time: give a whole number, as `time` is")
-        if abs(at) > LARGEST_NANOSECONDS:
+        if abs(at) > self._largest:
             self._fail(f"{what} at {at}, which is out of the range of event times")
         if at < self._horizon:
             self._fail(f"{what} at {at}, before the horizon {self._horizon}")

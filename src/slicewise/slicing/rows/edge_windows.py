@@ -34,7 +34,7 @@ from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.rows.user_windows import raise_first
 from slicewise.slicing.steps import Step
 from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
-from slicewise.times import INFINITY
+from slicewise.times import INFINITY, largest_time
 from slicewise.windows import UserDefined
 
 __all__ = ["EdgeWindows"]
@@ -59,6 +59,7 @@ class EdgeWindows(Discretiser):
         super().__init__([window])
         self.window = window
         self.refusals = f"\0counts in {window!r}"
+        self._largest = largest_time(window.unit)
 
     # Rows in
 
@@ -86,7 +87,7 @@ class EdgeWindows(Discretiser):
     def _loaded(self, attributes: Mapping[str, Any], starts: Sequence[int], ends: Sequence[int], final: int) -> _Memory:
         thing = self.window.factory()
         vars(thing).update(copy.deepcopy(dict(attributes)))
-        return _Memory(thing, ContextEdges(starts, ends), final)
+        return _Memory(thing, ContextEdges(starts, ends, largest=self._largest), final)
 
     # Windows
 
@@ -100,7 +101,7 @@ class EdgeWindows(Discretiser):
         final = rows.final(settled, step.horizon)
         due, begun = _Pieces(2), _Pieces(1)
         for s, key in enumerate(view.keys.tolist()):
-            before = kept.get(key) or _Memory(self.window.factory(), ContextEdges())
+            before = kept.get(key) or _Memory(self.window.factory(), ContextEdges(largest=self._largest))
             thing, edges = rows.show(before.thing, before.edges, int(unshown[s]), int(settled[s]))
             _, now = rows.show(thing, edges, int(settled[s]), int(view.ends[s]))
             kept[key] = _Memory(thing, edges.since(int(final[s])), int(final[s]))
@@ -222,7 +223,7 @@ class _ShownRows:
         cause = None
         try:
             # A copy, because it may be shown again.
-            thing.notify_context(time, dict(row), edges)
+            thing.notify_context(time, row.copy(), edges)
             edges.check()
         except Exception as raised:
             cause = raised
