@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,6 +66,29 @@ def test_a_late_row_merges_sessions_whose_shard_was_read_from_its_bytes():
     stream = stream.again(workers=Workers(0), types=TYPES)
     found = [(r.start, r.end, r.change) for r in stream.batch([rows([8])])]
     assert found == [(0, 9, "retract"), (12, 17, "retract"), (0, 17, "insert")]
+
+
+class Fails:
+    def notify_context(self, time, row, edges):
+        edges.add_start(time if row["v"] != 5 else "soon")
+
+
+class FailsToo(Fails):
+    pass
+
+
+@pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
+def test_a_row_that_two_queries_refuse_is_one_bad_row_and_counts_for_others(workers):
+    workload = sw.Workload("t", keys=["k"], lateness=5).query("n", sw.tumbling(sw.rows(2)), seen=sw.collect_list("v"))
+    for factory in (Fails, FailsToo):
+        workload = workload.query(
+            factory.__name__, sw.user_defined(factory, columns=["v"]), **{factory.__name__: sw.count()}
+        )
+    stream = FakeStream(workload, types=TYPES, workers=Workers(workers), late="collect")
+    results = stream.batch([[*rows([1]), *rows([2], v=5), *rows([3])]]) + stream.batch([rows([20, 21])])
+    assert [r.values["seen"] for r in results if r.query == "n"] == [[1, 5], [1, 1]]
+    assert bad_counts(stream) == {USER_CODE: 1}
+    assert [(row["t"], row["v"]) for row in stream.late] == [(2, 5)]
 
 
 class Tallying:

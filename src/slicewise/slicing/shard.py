@@ -157,11 +157,12 @@ class Shard:
     def advance(self, watermark: int) -> Results:
         """Move the watermark on; rows that are found out when they are put in order are left out, and it goes on."""
         self.engine.plan.failures.clear()  # of a step that was not finished
+        noted: set[tuple[str, int]] = set()
         while True:
             try:
                 results = self._core.step(watermark)
             except RefusedRowsError as error:
-                self._note_records(error)
+                self._note_records(error, noted)
                 continue
             self._arrivals = []
             self._core.renumber_keys(late_rows_have_keys=True)
@@ -199,11 +200,17 @@ class Shard:
         """Continue from a state of this workload; queries may have been added or removed since."""
         self._core.restore(state)
 
-    def _note_records(self, error: RefusedRowsError) -> None:
-        """Rows that a step refused: as they came, if that was since the last step."""
+    def _note_records(self, error: RefusedRowsError, noted: set[tuple[str, int]]) -> None:
+        """Rows that a step refused: as they came, if that was since the last step.
+
+        ``noted`` are those of this step, by reason and by how many rows ago they came: two queries may refuse a row.
+        """
         if error.records is None:
             raise error
-        ago, rest = error.ago, np.arange(len(error.records))
+        rows = [(error.reason, ago) for ago in error.ago.tolist()]
+        rest = np.array([i for i, row in enumerate(rows) if row not in noted], np.int64)
+        noted.update(rows)
+        ago = error.ago[rest]
         for arrival in reversed(self._arrivals):
             at = len(arrival.kept) - ago
             here = (at >= 0) & (at < len(arrival.kept))
