@@ -11,20 +11,6 @@ import slicewise as sw
 from slicewise.errors import DataError
 from tests.spark.running import in_process, on_spark, rows_of
 
-#: Waits for all rows, so that a stream reports what a batch does.
-WORKLOAD = (
-    sw.Workload("t", keys=["k"], watermark=1000, where="v <> 7", punctuation="mark = 'm' or v * v = 36")
-    .query("tens", sw.tumbling(10), n=sw.count(), total=sw.sum("v"))
-    .query("visit", sw.session(2), n=sw.count())
-    .query("texts", sw.tumbling(20), all=sw.concat("mark"))
-    .query("fives", sw.tumbling(sw.rows(10)), total=sw.sum("v"))
-    .query("high", sw.frames("v > 3"), n=sw.count())
-    .query("laps", sw.punctuated("v > 5"), n=sw.count(), total=sw.sum("v"), all=sw.concat("mark"))
-    .query("race", sw.punctuated("mark = 'm'", "v = 0", closed="both"), n=sw.count(), peak=sw.max("v"))
-    .query("between", sw.user_defined(lambda: Marks(), columns=["mark"]), n=sw.count(), total=sw.sum("v"))
-)
-FAR = 10_000
-
 
 class Marks:
     """A window from one mark to the next."""
@@ -36,6 +22,21 @@ class Marks:
         begins = int(row["mark"] == "m")
         ends, self.open = (self.open, 1) if begins else (0, self.open)
         return begins, ends
+
+
+#: Waits for all rows, so that a stream reports what a batch does.
+WORKLOAD = (
+    sw.Workload("t", keys=["k"], watermark=1000, where="v <> 7", punctuation="mark = 'm' or v * v = 36")
+    .query("tens", sw.tumbling(10), n=sw.count(), total=sw.sum("v"))
+    .query("visit", sw.session(2), n=sw.count())
+    .query("texts", sw.tumbling(20), all=sw.concat("mark"))
+    .query("fives", sw.tumbling(sw.rows(10)), total=sw.sum("v"))
+    .query("high", sw.frames("v > 3"), n=sw.count())
+    .query("laps", sw.punctuated("v > 5"), n=sw.count(), total=sw.sum("v"), all=sw.concat("mark"))
+    .query("race", sw.punctuated("mark = 'm'", "v = 0", closed="both"), n=sw.count(), peak=sw.max("v"))
+    .query("between", sw.user_defined(Marks, columns=["mark"]), n=sw.count(), total=sw.sum("v"))
+)
+FAR = 10_000
 
 
 def table(seed: int, rows: int = 400) -> pa.Table:
