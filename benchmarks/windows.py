@@ -50,10 +50,29 @@ class EverySecond:
             edges.add_end(start + SECOND)
 
 
+class SecondsSchedule:
+    """A schedule of the user's: tumbling windows of a second."""
+
+    def next_edge(self, t: int) -> int:
+        return t // SECOND * SECOND + SECOND
+
+    def windows(self, after: int, upto: int) -> dict[str, np.ndarray]:
+        start = np.arange(after // SECOND, -(-upto // SECOND)) * SECOND
+        return {"start": start, "end": start + SECOND}
+
+
+def _seconds() -> dict[str, np.ndarray]:
+    """A table of edges: the seconds of a day, in any order."""
+    start = np.random.default_rng(3).permutation(86_400) * SECOND
+    return {"start": start, "end": start + SECOND}
+
+
 def kinds() -> dict[str, tuple[object, Callable[[np.ndarray, np.ndarray], Windows]]]:
     """Windows, each with its own plain definition: from times and values in order to ranges of rows."""
     return {
         "tumbling 1 s": (sw.tumbling("1 second"), _every_second),
+        "the same from a table": (sw.edges(_seconds()), _every_second),
+        "the same from a schedule": (sw.edges(SecondsSchedule()), _every_second),
         "tumbling rows(1000)": (sw.tumbling(sw.rows(1000)), lambda t, v: _counts(len(t), 1000, 1000)),
         "sliding rows(1000), every rows(100)": (
             sw.sliding(sw.rows(1000), every=sw.rows(100)),

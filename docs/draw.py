@@ -57,6 +57,8 @@ class Session:
         edges.add_end(time + 5 * MINUTE)
 
 
+#: Windows from tables, in minutes after nine.
+SHIFTS, NESTED = [(0, 8), (8, 25), (25, 35)], [(1, 24), (5, 9)]
 #: A picture for each kind of window, with a lane for each of its variants.
 PICTURES = {
     "tumbling": {
@@ -70,6 +72,10 @@ PICTURES = {
     "cumulative": {"20 every 5": sw.cumulative("20 minutes", every="5 minutes")},
     "landmark": {"every 10, since 9": sw.landmark(every="10 minutes", since=NINE)},
     "between": {"9:05 to 9:25": sw.between(NINE + timedelta(minutes=5), NINE + timedelta(minutes=25))},
+    "edges": {
+        "of a table": sw.edges([(NINE + timedelta(minutes=a), NINE + timedelta(minutes=b)) for a, b in SHIFTS]),
+        "that overlap": sw.edges([(NINE + timedelta(minutes=a), NINE + timedelta(minutes=b)) for a, b in NESTED]),
+    },
     "session": {"gap of 5": sw.session("5 minutes"), "gap of 10": sw.session("10 minutes")},
     "rows": {"5 rows": sw.tumbling(sw.rows(5)), "5 rows every 2": sw.sliding(sw.rows(5), every=sw.rows(2))},
     "mixed": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -44,9 +45,39 @@ def windows_of(window, stream, unit):
 
 def test_every_example_is_short():
     files = sorted(FOLDER.glob("*.py"))
-    names = ["lower_bound_landmark", "merging_session", "session_by_hand", "snapshot_windows", "trader"]
+    names = ["lower_bound_landmark", "merging_session", "session_by_hand", "snapshot_windows", "trader", "trading_days"]
     assert [f.stem for f in files] == names
     assert all(f.read_text(encoding="utf-8").count("\n") < 40 for f in files)
+
+
+# -- trading days
+
+
+def test_every_exchange_has_its_own_days_and_trades_out_of_hours_are_in_none():
+    op = example("trading_days", "workload")().operator()
+    # UTC             8:00     13:00 14:30 16:30       21:00
+    # XETR 12-29      [------------)
+    # XNYS 12-29                     [------------------)
+    trades = [
+        ("XETR", "SAP", "2023-12-29 08:00", 140, 5),
+        ("XETR", "SAP", "2023-12-29 12:59", 141, 5),
+        ("XETR", "SAP", "2023-12-29 13:00", 900, 5),  # closed early
+        ("XNYS", "IBM", "2023-12-29 13:00", 900, 5),  # not open yet
+        ("XNYS", "IBM", "2023-12-29 14:30", 163, 1),
+        ("XNYS", "IBM", "2024-01-01 15:00", 900, 1),  # a holiday
+        ("XNYS", "IBM", "2024-01-02 20:59", 161, 2),
+        ("XLON", "BP", "2023-12-29 12:00", 5, 5),  # not in the calendar
+    ]
+    columns = zip(*trades, strict=True)
+    rows = dict(zip(("exchange", "symbol", "at", "price", "size"), map(list, columns), strict=True))
+    rows["at"] = [datetime.fromisoformat(f"{at}+00:00") for at in rows["at"]]
+    op.process_batch(rows)
+    found = op.close().to_arrow().to_pylist()
+    assert [(r["symbol"], f"{r['window']['start']:%d. %H:%M}", r["high"], r["volume"]) for r in found] == [
+        ("SAP", "29. 08:00", 141, 10),
+        ("IBM", "29. 14:30", 163, 1),
+        ("IBM", "02. 14:30", 161, 2),
+    ]
 
 
 # -- the trader

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from hypothesis import strategies as st
 
 import slicewise as sw
-from slicewise.windows import Between, Cumulative, Landmark, Sliding, Window
+from slicewise.windows import Between, Cumulative, Landmark, ScheduledEdges, Sliding, TableEdges, Window
 
 #: Times that tests ask about lie within this, windows that could matter to them within FAR.
 NEAR, FAR = 60, 250
@@ -24,8 +25,41 @@ def windows_of(window: Window) -> list[tuple[int, int]]:
     if isinstance(window, Landmark):
         every, since = int(window.every.size), int(window.since)
         return [(since, end) for end in range(since + every, FAR, every)]
+    if isinstance(window, TableEdges):
+        return [(start, end) for start, end, _ in window.table.rows()]
+    if isinstance(window, ScheduledEdges):
+        return Hills().windows(-FAR, FAR)
     assert isinstance(window, Between)
     return [(int(window.start), int(window.end))]
+
+
+class Hills:
+    """A schedule: windows that get further apart and longer with the distance from the origin; some overlap."""
+
+    def windows(self, after: int, upto: int) -> list[tuple[int, int]]:
+        starts = [n * abs(n) // 2 for n in range(-200, 200)]
+        return [(s, s + 3 + abs(s) // 4) for s in dict.fromkeys(starts) if s < upto and s + 3 + abs(s) // 4 > after]
+
+    def next_edge(self, t: int) -> int | None:
+        bounds = {edge for window in self.windows(-20_000, 20_000) for edge in window}
+        return min((edge for edge in bounds if edge > t), default=None)
+
+
+def tables(keys: st.SearchStrategy[object] | None = None) -> st.SearchStrategy[Window]:
+    """Windows from a table: in any order, apart, overlapping and inside each other; with a key column ``k``."""
+    bounds = st.tuples(st.integers(-50, 55), st.integers(1, 40)).map(lambda both: (both[0], both[0] + both[1]))
+    if keys is None:
+        return st.lists(bounds, min_size=1, max_size=8, unique=True).map(sw.edges)
+    rows = st.lists(st.tuples(bounds, keys), min_size=1, max_size=8, unique=True)
+    return rows.map(
+        lambda rows: sw.edges(
+            {
+                "start": [start for (start, _), _ in rows],
+                "end": [end for (_, end), _ in rows],
+                "k": pa.array([key for _, key in rows], pa.string()),
+            }
+        )
+    )
 
 
 def edges_of(windows: list[Window]) -> list[int]:
@@ -59,6 +93,8 @@ def context_free(*, landmarks: bool = True) -> st.SearchStrategy[Window]:
             lambda e, k, o: sw.cumulative(e * k, every=e, offset=o), st.integers(1, 6), st.integers(1, 4), offset
         ),
         st.builds(lambda s, n: sw.between(s, s + n), st.integers(-50, 40), length),
+        tables(),
+        st.builds(lambda: sw.edges(Hills())),
     ]
     if landmarks:
         kinds.append(st.builds(lambda e, s: sw.landmark(every=e, since=s), st.integers(1, 15), st.integers(-50, 50)))

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import slicewise as sw
+from tests.slicing.families import Hills, tables
 
 NUMERIC = ["sum", "avg", "min", "max", "count", "stddev", "variance", "var_pop", "stddev_pop", "range_", "max_count"]
 NUMERIC += ["min_count", "product", "geometric_mean", "median", "m4", "first", "last", "collect_list", "collect_set"]
@@ -67,6 +68,8 @@ def windows() -> st.SearchStrategy[Any]:
         ),
         st.builds(lambda e, s: sw.landmark(every=e, since=s), st.integers(1, 15), st.integers(-30, 60)),
         st.builds(lambda s, n: sw.between(s, s + n), st.integers(-30, 60), length),
+        tables(),
+        st.builds(lambda: sw.edges(Hills())),
     )
 
 
@@ -82,7 +85,8 @@ def workloads(draw: st.DrawFn, aggregates: st.SearchStrategy[Any] | None = None)
         one = aggregates_over() if aggregates is None else aggregates
         computed = draw(st.lists(one, min_size=1, max_size=3))
         named = {f"q{i}_{n}": a for n, a in enumerate(computed)}
-        workload = workload.query(f"q{i}", draw(windows()), **named)
+        keyed = [tables(st.one_of(st.none(), st.sampled_from("xyz")))] if "k" in keys else []
+        workload = workload.query(f"q{i}", draw(st.one_of(windows(), windows(), *keyed)), **named)
     return workload
 
 

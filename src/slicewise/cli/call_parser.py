@@ -350,6 +350,7 @@ def _example(name: str) -> str:
         "concat": "concat(page, ' > ')",
         "ewma": "ewma(v, half_life='10 minutes')",
         "cumulative": "cumulative('1 day', every='1 hour')",
+        "edges": "edges('trading_days.parquet')",
         "expr": "expr('price * volume')",
         "frames": "frames('price < 10', min_rows=3)",
         "landmark": "landmark(every='1 hour')",

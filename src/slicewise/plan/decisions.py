@@ -151,7 +151,7 @@ def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool)
     return Decision("eager", f"about {slices} slices per window, and {why}: a tree of partials (FlatFAT)")
 
 
-def slicing_technique(c: Characteristics, progressions: int, points: int) -> Decision:
+def slicing_technique(c: Characteristics, progressions: int, points: int, lists: int = 0) -> Decision:
     """Where are slices cut?  ``"panes"``, ``"pairs"``, ``"edges"``, ``"sessions"``, ``"rows"`` or ``"one slice"``."""
     on_time = [q for q in c.queries if not q.needs_rows]
     begins = _CUTTY if not c.lateness else ""
@@ -162,20 +162,23 @@ def slicing_technique(c: Characteristics, progressions: int, points: int) -> Dec
         return Decision("one slice", "no window has an edge")
     if not on_time:
         return Decision("rows", "rows in order are cut where the windows on them begin and end, once for all queries")
-    if progressions == 0 and not points:
+    if progressions == 0 and not points and not lists:
         return Decision("sessions", "only gaps between rows separate slices" + begins.removeprefix(_CUTTY))
-    if progressions == 1 and not points:
+    if progressions == 1 and not points and not lists:
         return Decision("panes", "all edges of all windows lie on one grid" + begins)
-    if progressions == 2 and len(on_time) - sessions == 1 and not points:
+    if progressions == 2 and len(on_time) - sessions == 1 and not points and not lists:
         return Decision(
             "pairs", "the slide does not divide the length: each slide has a begin and an end in it" + begins
         )
-    grids = " and ".join(_count_of(n, noun) for n, noun in ((progressions, "grid"), (points, "fixed point")) if n)
+    sources = ((progressions, "grid"), (points, "fixed point"), (lists, "list of windows"))
+    counted = [_count_of(n, noun) for n, noun in sources if n]
+    grids = " and ".join([", ".join(counted[:-1]), counted[-1]] if counted[1:] else counted)
     return Decision("edges", f"the edges of {grids}, each cut once" + begins)
 
 
 def _count_of(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+    first, _, rest = noun.partition(" of ")
+    return f"{n} {noun}" if n == 1 else f"{n} {first}s{' of ' + rest if rest else ''}"
 
 
 def _queries(names: list[str], context: str) -> str:

@@ -207,7 +207,8 @@ def _yes_or_no(decision: Decision) -> Decision:
 
 def _technique(workload: Workload, c: Characteristics) -> Decision:
     known = [q.window for q in workload.queries if q.window.is_periodic]
-    decision = slicing_technique(c, len(progressions_of(known)), len(points_of(known)))
+    lists = len({window for window in known if window.listing is not None})
+    decision = slicing_technique(c, len(progressions_of(known)), len(points_of(known)), lists)
     gaps = [q.window.session_gap for q in workload.queries if q.window.session_gap is not None]
     if gaps and decision.choice != "sessions":
         gap = Amount(min(gaps), workload.time_measure)

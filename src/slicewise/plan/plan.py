@@ -15,7 +15,7 @@ from slicewise.aggregates.moments import Product
 from slicewise.aggregates.sharing import largest, shared_monoids
 from slicewise.amounts import UNITS, format_instant
 from slicewise.columns import holds_dates
-from slicewise.errors import AggregateError, FailedWindowsError, QueryError
+from slicewise.errors import AggregateError, DataError, FailedWindowsError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.costs import Costs
 from slicewise.plan.decisions import Decision, choose_store, needs_tuples
@@ -262,8 +262,7 @@ def plan_for(
     components, answers = _components(lowering, place, monoids, [_store(m, c, store) for m in lowering])
     windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.is_periodic))
     context = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.needs_rows))
-    for window in context:
-        window.check_types(types)
+    _check_windows(workload, types, time_type)
     gaps = tuple(sorted({q.window.session_gap for q in workload.queries if q.window.session_gap is not None}))
     recomputed = tuple(i for i, m in enumerate(monoids) if needs_tuples(AggregateTraits.of(m.aggregate), c))
     return Plan(
@@ -286,6 +285,17 @@ def plan_for(
         costs=costs,
         order={ARRIVAL: tuple(workload.order), VALUES: tie_columns(workload), SORTED: ()}[ties],
     )
+
+
+def _check_windows(workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
+    """Refuse windows that do not go with the types of columns."""
+    for query in workload.queries:
+        query.window.check_types(types)
+        try:
+            if workload.unit is None:
+                query.window.check_time(time_type)
+        except DataError as error:
+            raise DataError(f"query {query.name!r}: {error}") from None
 
 
 def tie_columns(workload: Workload) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slice_manager import TimeState
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.times import INFINITY
+from slicewise.windows import Window
 from slicewise.workload import Query
 
 __all__ = ["StateLayout", "adapted_state", "carried_state"]
@@ -39,7 +40,9 @@ class StateLayout:
     @classmethod
     def of(cls, plan: Plan) -> StateLayout:
         """The layout of a plan's states."""
-        return cls(tuple(m.labels for m in plan.monoids), tuple(map(repr, plan.windows)), plan.gaps)
+        return cls(
+            tuple(m.labels for m in plan.monoids), tuple(_window_label(w, plan) for w in plan.windows), plan.gaps
+        )
 
     def to_data(self) -> dict[str, Any]:
         """The layout as plain data."""
@@ -115,7 +118,7 @@ def complete_since(query: Query, state: State, plan: Plan, known_since: Mapping[
         since = max(since, int(unclear.max()) + 1 if len(unclear) else -INFINITY)
         # A session that starts within the gap after a row that is gone might have started with that row.
         return since + gap if since > -INFINITY else since
-    grid = Edges(PeriodicWindows([query.window])).needed
+    grid = Edges(PeriodicWindows([query.window], plan.workload.keys)).needed
     unclear = slices.last[grid.floor(slices.first) != grid.floor(slices.last)]
     return max(since, int(unclear.max()) + 1 if len(unclear) else -INFINITY)
 
@@ -168,9 +171,21 @@ def _tuples(tuples: Tuples, gaps: Sequence[int], plan: Plan) -> Tuples:
     return replace(tuples, closed_gaps=_levels(tuples.closed_gaps, gaps, plan.gaps), columns=columns)
 
 
+def _window_labels(window: Window, plan: Plan) -> list[str]:
+    """What a window is called in states. How a list of windows reads does not tell it from another; its queries do."""
+    if window.listing is None:
+        return [repr(window)]
+    return [f"{query.name}: {window!r}" for query in plan.workload.queries if query.window == window]
+
+
+def _window_label(window: Window, plan: Plan) -> str:
+    return "\0".join(_window_labels(window, plan))
+
+
 def _reported(reported: ReportedWindows, layout: StateLayout, plan: Plan) -> ReportedWindows:
     """Families are windows, then gaps; both may have other numbers now."""
-    windows = {repr(w): i for i, w in enumerate(plan.windows)}
+    windows = {label: i for i, w in enumerate(plan.windows) for label in _window_labels(w, plan)}
     gaps = {gap: len(plan.windows) + i for i, gap in enumerate(plan.gaps)}
-    families = [windows.get(w, -1) for w in layout.windows] + [gaps.get(gap, -1) for gap in layout.gaps]
+    known = [[windows[label] for label in w.split("\0") if label in windows] for w in layout.windows]
+    families = [numbers[0] if numbers else -1 for numbers in known] + [gaps.get(gap, -1) for gap in layout.gaps]
     return reported.renumbered(np.array(families, np.int64))

@@ -27,7 +27,15 @@ from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.restoring import continue_from
 from slicewise.slicing.rows.gaps import TickGaps
 from slicewise.slicing.rows.punctuation import data_among, with_punctuation
-from slicewise.slicing.snapshots import BoundState, Counters, OperatorState, counting, describe, retire
+from slicewise.slicing.snapshots import (
+    BoundState,
+    Counters,
+    OperatorState,
+    begun_edges,
+    counting,
+    describe,
+    retire,
+)
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.window_manager import Sessions
 from slicewise.slicing.user_code import ShownRows, show_rows
@@ -174,7 +182,7 @@ class Core:
     def _insert(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> np.ndarray:
         """Let rows in that nothing is wrong with; which of them are late."""
         times = batch.times
-        lateness = engine.judge(times, data_among(columns))
+        lateness = engine.judge(times, key, self.keys, data_among(columns))
         if len(lateness.late):
             rest = np.delete(np.arange(len(times)), lateness.late)
             engine.insert(key[rest], times[rest], {n: c.take(rest) for n, c in columns.items()})
@@ -189,7 +197,7 @@ class Core:
     def insert_slices(self, slices: Slices) -> None:
         """Let in slices that were cut elsewhere, at the edges of this plan, with the numbers of keys."""
         assert self.engine is not None
-        lateness = self.engine.judge(slices.first)
+        lateness = self.engine.judge(slices.first, slices.key, self.keys)
         rows = int(slices.rows.sum())
         self._rows += rows
         # They were lifted and folded where they were cut.
@@ -332,9 +340,11 @@ class Core:
 
     # State as a value
 
-    def saved(self) -> OperatorState:
-        """Everything that is known."""
-        description = describe(self.workload, self.ordered)
+    def saved(self, watermark: int | None = None) -> OperatorState:
+        """Everything that is known; ``watermark`` is the user's, if it is not the engine's."""
+        begun = self.watermark if watermark is None else watermark
+        horizon = begun if abs(begun) >= INFINITY else max(begun - self.workload.lateness, -INFINITY)
+        description = describe(self.workload, self.ordered) | begun_edges(self.workload, horizon, begun)
         if self.engine is None:
             return OperatorState(description, self.watermark, self.counters)
         assert self.time_type is not None

@@ -158,26 +158,27 @@ class Engine:
 
     # Rows in
 
-    def judge(self, times: np.ndarray, data: np.ndarray | None = None) -> Lateness:
+    def judge(self, times: np.ndarray, key: np.ndarray, keys: KeyTable, data: np.ndarray | None = None) -> Lateness:
         """Which rows are late, and which will only be known to be when sessions are composed.
 
         ``data`` are those that are no punctuation, None if all are. Punctuation is late before the horizon, where the
         windows that see it are final.
         """
+        self.time.windows.name_keys(keys)
         if data is None or self.plan.ordered or self.horizon <= -INFINITY:
-            return self._judge(times)
-        judged = self._judge(times[data]) if len(data) else Lateness(data, data)
+            return self._judge(times, key)
+        judged = self._judge(times[data], key[data]) if len(data) else Lateness(data, data)
         late = times < self.horizon
         late[data] = False
         return Lateness(np.union1d(np.flatnonzero(late), data[judged.late]), data[judged.waiting])
 
-    def _judge(self, times: np.ndarray) -> Lateness:
+    def _judge(self, times: np.ndarray, key: np.ndarray) -> Lateness:
         nothing = np.empty(0, np.int64)
         horizon = self.horizon
         if self.plan.ordered or horizon <= -INFINITY or times.min() > horizon:
             return Lateness(nothing, nothing)
         old = np.flatnonzero(times <= horizon)
-        inside, still_open = self.time.windows.open_mask(times[old], horizon)
+        inside, still_open = self.time.windows.open_mask(times[old], horizon, key[old])
         if self.context_aware:
             # A row at the horizon still counts where rows are counted; any earlier one would have.
             inside[:] = True
@@ -258,6 +259,7 @@ class Engine:
         Returns the results, and the sessions under each gap that rows could join in this step.
         """
         step = Step(self.horizon, watermark, self._horizon(watermark), self.watermark)
+        self.time.windows.name_keys(keys)
         context_steps, handed_over = [], None
         if self.context_aware:
             context_steps = self._advance_context_aware(step, Answers(self.plan, keys))

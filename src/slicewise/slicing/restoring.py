@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from slicewise.columns import type_name
@@ -72,6 +73,7 @@ def continue_from(
     wider = check_types(bound.types, {**types, **derived}, measured)
     plan = make_plan(kept, wider, bound.time_type)
     engine = Engine(plan, widened_state(carried_state(bound.engine, bound.layout, plan), bound.types, plan))
+    _check_new_edges(kept, state, engine)
     if kept.queries != workload.queries:
         check_time(workload, bound.time_type)
         plan = make_plan(workload, wider, bound.time_type)
@@ -81,3 +83,26 @@ def continue_from(
         keys.number(key)
     keys.numbering = bound.numbering
     return Restored(engine, keys, wider, retired)
+
+
+def _check_new_edges(kept: Workload, state: OperatorState, engine: Engine) -> None:
+    """Refuse windows that were added where rows have come already and stand in one slice."""
+    slices = engine.state.time.slices
+    for query in kept.queries:
+        listing, begun = query.window.listing, state.description.get("edges", {}).get(query.name)
+        if listing is None or begun is None or not len(slices):
+            continue
+        watermark, latest = begun[1], int(slices.last.max())
+        if latest <= watermark:
+            continue
+        listed = listing.windows(watermark, latest + 1)
+        edges = np.unique(np.concatenate([listed.start, listed.end]))
+        low = np.searchsorted(edges, np.maximum(slices.first, watermark - 1), "right")
+        inside = np.flatnonzero(low < np.searchsorted(edges, slices.last, "right"))
+        if len(inside):
+            at = inside[0]
+            raise StateError(
+                f"the edges of query {query.name!r} have a new start or end at {edges[low[at]]}, and rows around it "
+                f"have come already: from {slices.first[at]} to {slices.last[at]} they are one slice; add windows before "
+                "rows of their time come"
+            )

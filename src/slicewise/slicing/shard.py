@@ -192,9 +192,9 @@ class Shard:
 
     # State as a value
 
-    def state(self) -> OperatorState:
-        """Everything that the shard knows."""
-        return self._core.saved()
+    def state(self, watermark: int | None = None) -> OperatorState:
+        """Everything that the shard knows; ``watermark`` is the user's, if it is not the engine's."""
+        return self._core.saved(watermark)
 
     def restore(self, state: OperatorState) -> None:
         """Continue from a state of this workload; queries may have been added or removed since."""

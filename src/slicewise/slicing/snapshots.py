@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from slicewise.amounts import ROWS
+from slicewise.amounts import ROWS, format_instant
 from slicewise.columns import types_from_data, types_to_data
 from slicewise.errors import StateError
 from slicewise.results import Results
@@ -27,7 +27,17 @@ from slicewise.slicing.held_rows import HeldRows
 from slicewise.windows import Window
 from slicewise.workload import Workload
 
-__all__ = ["FORMAT", "BoundState", "Counters", "OperatorState", "counting", "describe", "fingerprint", "retire"]
+__all__ = [
+    "FORMAT",
+    "BoundState",
+    "Counters",
+    "OperatorState",
+    "begun_edges",
+    "counting",
+    "describe",
+    "fingerprint",
+    "retire",
+]
 
 #: The format that is written, and the oldest one that is read.
 FORMAT, OLDEST = 6, 5
@@ -185,6 +195,23 @@ class OperatorState:
                 f"{sorted(now['queries'])}, and none is the same"
             )
 
+        self._check_edges(workload)
+
+    def _check_edges(self, workload: Workload) -> None:
+        """Refuse lists of windows that are others than they were, up to where windows have begun."""
+        for query in workload.queries:
+            listing, was = query.window.listing, self.description.get("edges", {}).get(query.name)
+            if listing is None or was is None or self.description["queries"].get(query.name) != repr(query):
+                continue
+            after, until, content = was
+            if listing.digest(after, until) != content:
+                raise StateError(
+                    f"the edges of query {query.name!r} are not those that the state was written with: there were "
+                    f"{content.split(', ')[0]} that start before its watermark, {_shown(until, workload)}, and now "
+                    f"there are {listing.digest(after, until).split(', ')[0]} or other ones; windows may be added "
+                    "behind the watermark only: start anew for others, or give the query another name"
+                )
+
     def with_lateness(self, lateness: int, watermark: int) -> OperatorState:
         """The same state for a workload that corrects for so long, when its watermark stands there."""
         bound = self.bound
@@ -205,6 +232,18 @@ def describe(workload: Workload, ordered: bool) -> dict[str, Any]:
         "ordered": ordered,
         "queries": {q.name: repr(q) for q in workload.queries},
     }
+
+
+def begun_edges(workload: Workload, horizon: int, watermark: int) -> dict[str, Any]:
+    """What a state depends on of windows that are lists; nothing where there are none."""
+    lists = [(q.name, q.window.listing) for q in workload.queries if q.window.listing is not None]
+    begun = {name: [horizon, watermark, listing.digest(horizon, watermark)] for name, listing in lists}
+    return {"edges": begun} if begun else {}
+
+
+def _shown(time: int, workload: Workload) -> str:
+    measure = workload.time_measure
+    return str(time) if measure.kind == "integer" else format_instant(time, measure.unit)
 
 
 def fingerprint(description: Mapping[str, Any]) -> str:

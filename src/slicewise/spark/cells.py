@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -19,18 +20,22 @@ __all__ = ["cell_of", "choose_cells"]
 
 #: Up to this number of grids and points, arithmetic in the JVM costs a row less than a lookup in NumPy.
 MOST_GRIDS = 16
+#: Up to this number of buckets, a row finds its edge among many by a division. Each is a number in the plan.
+MOST_BUCKETS = 2**16
 #: A common grid replaces several as long as it has at most this many times their edges.
 FINEST = 4
 
 
 def choose_cells(edges: Edges) -> Decision:
-    """How a row finds its slice: ``"panes"``, ``"edges"`` or ``"lookup"``."""
+    """How a row finds its slice: ``"panes"``, ``"edges"``, ``"buckets"`` or ``"lookup"``."""
     progressions, points = edges.cut.progressions, len(edges.points)
     if _one_grid(edges) is not None:
         return Decision("panes", "all edges lie on one grid: a remainder per row")
     if len(progressions) + points <= MOST_GRIDS:
         grids = f"{len(progressions)} grids" + (f" and {points} fixed points" if points else "")
         return Decision("edges", f"the last edge before the row, of {grids}")
+    if len(progressions) <= MOST_GRIDS and _buckets(edges.points) is not None:
+        return Decision("buckets", f"{points} fixed points: a division per row, and one comparison")
     return Decision("lookup", f"{len(progressions) + points} grids: the row's edge is looked up in NumPy")
 
 
@@ -40,10 +45,14 @@ def cell_of(time: Column, edges: Edges) -> Column:
     grid = _one_grid(edges)
     if grid is not None:
         return _floor(time, grid)
-    if choose_cells(edges).choice == "lookup":
+    choice = choose_cells(edges).choice
+    if choice == "lookup":
         return _looked_up(time, edges)
     floors = [_floor(time, p) for p in progressions]
-    floors += [F.when(time >= p, F.lit(p)).otherwise(F.lit(-INFINITY)) for p in points]
+    if choice == "buckets":
+        floors.append(_in_bucket(time, edges.points))
+    else:
+        floors += [F.when(time >= p, F.lit(p)).otherwise(F.lit(-INFINITY)) for p in points]
     cell = floors[0] if len(floors) == 1 else F.greatest(*floors)
     return F.when(time.isNotNull(), cell)
 
@@ -67,6 +76,43 @@ def _common(progressions: list[Progression]) -> Progression | None:
     step = reduce(math.gcd, [p.step for p in progressions] + [p.phase - origin for p in progressions])
     edges_per_unit = sum(1 / p.step for p in progressions)
     return Progression(step, origin % step) if 1 / step <= FINEST * edges_per_unit else None
+
+
+def _buckets(points: np.ndarray) -> np.ndarray | None:
+    """For buckets of equal width, so narrow that none has more than one edge behind its begin, the last edge up to it.
+
+    As places among the edges; None if there would be too many buckets.
+
+    >>> _buckets(np.array([0, 10, 25, 40]))                        # of 10, from 0 on
+    array([0, 1, 1, 2, 3])
+    """
+    width = _width(points)
+    if (int(points[-1]) - int(points[0])) // width >= MOST_BUCKETS:
+        return None
+    return np.searchsorted(points, np.arange(points[0], points[-1] + 1, width), "right") - 1
+
+
+def _width(points: np.ndarray) -> int:
+    return int(np.diff(points).min(initial=INFINITY)) if len(points) > 1 else 1
+
+
+def _in_bucket(time: Column, points: np.ndarray) -> Column:
+    """The last of many edges that lie on no grid, by arithmetic in the JVM."""
+    buckets = _buckets(points)
+    assert buckets is not None
+    first, last, width = int(points[0]), int(points[-1]), _width(points)
+    edges, behind = _constants(points), time - F.lit(first)
+    # Spark divides doubles; of a multiple the quotient is at most a little beside a whole number.
+    bucket = F.round((behind - F.pmod(behind, F.lit(width))) / F.lit(width)).cast("int")
+    place = F.get(_constants(buckets), bucket)
+    following = F.get(edges, place + 1)
+    between = F.when(time >= following, following).otherwise(F.get(edges, place))
+    return F.when(time < first, F.lit(-INFINITY)).when(time >= last, F.lit(last)).otherwise(between)
+
+
+def _constants(numbers: np.ndarray) -> Column:
+    """An array that Spark reads once, when it plans: a column for each number would take it seconds."""
+    return F.split(F.lit(",".join(map(str, numbers.tolist()))), ",").cast("array<bigint>")
 
 
 def _looked_up(time: Column, edges: Edges) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slicewise.columns import Column
+from slicewise.columns import Column, to_python
 
 __all__ = ["KeyNumbers", "normal_form", "number_keys"]
 
@@ -24,6 +25,11 @@ class KeyNumbers:
     def key(self, number: int) -> tuple[Any, ...]:
         """One key, for errors."""
         return tuple(column[number].as_py() for column in self.columns)
+
+    @functools.cached_property
+    def values(self) -> list[tuple[Any, ...]]:
+        """All keys in the order of their numbers."""
+        return list(zip(*(to_python(column, "a key") for column in self.columns), strict=True))
 
     def decode(self, numbers: np.ndarray) -> tuple[Column, ...]:
         """The numbers themselves."""

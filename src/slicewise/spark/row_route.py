@@ -23,7 +23,7 @@ from slicewise.results import Results, RowLabel, WindowLabel
 from slicewise.slicing import EVENT_TIME, GapError, Operator
 from slicewise.spark.arrow_io import result_batches, tables_of
 from slicewise.spark.computed_columns import with_computed
-from slicewise.spark.key_numbers import normal_form, number_keys
+from slicewise.spark.key_numbers import KeyNumbers, normal_form, number_keys
 from slicewise.spark.known_frame import named
 from slicewise.spark.output import Output
 from slicewise.spark.row_order import in_order
@@ -43,7 +43,7 @@ KEY = "\0key"
 
 def run_rows(source: Source, store: str | None = None) -> DataFrame:
     """The results of queries that need the rows themselves: all rows of a key, sorted, in one partition."""
-    workload = dataclasses.replace(source.workload, watermark=0, lateness=0, keys=(KEY,))
+    workload = dataclasses.replace(source.workload, watermark=0, lateness=0)
     plan = plan_for(source.workload, source.types, time_type=source.time_type)
     output = Output(plan.schema, spans=bool(plan.context))
     rows = with_computed(source, source.projected().where(F.col(TIME).isNotNull()), source.ties)
@@ -60,8 +60,8 @@ def run_rows(source: Source, store: str | None = None) -> DataFrame:
 class RowRunner:
     """The function that Spark calls for each partition of sorted rows.
 
-    ``workload`` is the user's, with the keys replaced by a number, and ``types`` are those of its columns. Event times
-    come as integers: of the user's time column, or microseconds.
+    ``workload`` is the user's, and ``types`` are those of its columns; its operators have a number instead of the keys.
+    Event times come as integers: of the user's time column, or microseconds.
     """
 
     workload: Workload
@@ -84,13 +84,24 @@ class RowRunner:
         except FailedRowsError as error:
             raise error.placed(partition.label(error.place), left_out=False) from None
 
-    def operator(self) -> Operator:
-        """A fresh operator of the workload."""
+    def operator(self, keys: list[pa.Array]) -> Operator:
+        """A fresh operator of the workload, for the keys in these columns, known by their places."""
         unit = self.workload.unit
         if unit is None and pa.types.is_timestamp(self.output.schema.time_type):
             unit = "microseconds"
-        workload = dataclasses.replace(self.workload, time=EVENT_TIME, unit=unit)
+        names, values = self.workload.keys, KeyNumbers(keys).values if self._names_keys else []
+        queries = tuple(
+            dataclasses.replace(query, window=query.window.by_number(KEY, names, values))
+            for query in self.workload.queries
+        )
+        workload = dataclasses.replace(self.workload, time=EVENT_TIME, unit=unit, keys=(KEY,), queries=queries)
         return Operator(workload, store=self.store, types=self.types, ties=SORTED)
+
+    @property
+    def _names_keys(self) -> bool:
+        """Whether some windows depend on what the key is."""
+        listings = (query.window.listing for query in self.workload.queries)
+        return any(listing is not None and listing.keys for listing in listings)
 
 
 class _Partition:
@@ -140,7 +151,8 @@ class _Partition:
         return dataclasses.replace(internal, key=key, time_type=time_type)
 
     def _begin(self, keys: list[pa.Array]) -> None:
-        self.operator, self.keys = self.runner.operator(), [normal_form(key) for key in keys]
+        self.keys = [normal_form(key) for key in keys]
+        self.operator = self.runner.operator(self.keys)
 
     def _continues(self, keys: list[pa.Array]) -> bool:
         """Whether the first row belongs to the key that is not finished."""

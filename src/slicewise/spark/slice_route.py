@@ -34,13 +34,14 @@ CELL = "cell"
 
 def run_slices(source: Source, shuffle: str, store: str | None = None) -> DataFrame:
     """The results of queries that the JVM can slice; ``shuffle`` is what is brought together by key."""
+    source = _with_lists(source)
     workload = dataclasses.replace(source.workload, watermark=0, lateness=0, order=())
     # With order columns the JVM sorts rows of equal time, and slices arrive in the order of their rows.
     ties = ARRIVAL if source.workload.order else VALUES
     make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=ties, store=store)
     plan = make_plan()
     rows = with_computed(source, source.projected().where(F.col(TIME).isNotNull()), source.columns)
-    edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
+    edges = Edges(PeriodicWindows(plan.windows, workload.keys), plan.gaps)
     cells: list[str] = []
     if plan.windows or plan.gaps:
         rows, cells = with_added(rows, {CELL: cell_of(F.col(TIME), edges)}), [CELL]
@@ -68,6 +69,17 @@ def run_slices(source: Source, shuffle: str, store: str | None = None) -> DataFr
     output = Output(plan.schema, spans=any(m.by_position for m in measures))
     composer = Composer(make_plan, output, readers, first, last, measured)
     return output.to_user(sliced.mapInArrow(composer.__call__, output.spark_schema()))
+
+
+def _with_lists(source: Source) -> Source:
+    """The source with windows of schedules listed for the range of its rows, which takes a pass over their times."""
+    queries = source.workload.queries
+    if all(q.window.listing is None or q.window.listing.is_complete for q in queries):
+        return source
+    (low, high) = source.projected().agg(F.min(TIME), F.max(TIME)).first() or (None, None)
+    between = (0, 0) if low is None else (low, high)
+    listed = tuple(dataclasses.replace(q, window=q.window.listed_between(*between)) for q in queries)
+    return dataclasses.replace(source, workload=source.workload.with_queries(listed))
 
 
 def _spreads_groups(source: Source) -> bool:

@@ -116,7 +116,7 @@ class Oracle:
             raise QueryError(f"`ties` must be {' or '.join(map(repr, TIES))}; got {ties!r}")
         for query in workload.queries:
             _check_known(query)
-        self._queries = tuple(workload.queries)
+        self._queries, self._keys = tuple(workload.queries), tuple(workload.keys)
         self._columns, self._where, self._types = workload.columns, workload.where, types
         self._on_clock = workload.on_clock
         self._punctuation, self._watermark_from = workload.punctuation, workload.watermark_from
@@ -374,7 +374,12 @@ class Oracle:
             return False
         if i in self._contexts:
             return self._contexts[i].has_window(row)
-        return query.window.kind == "session" or bool(windows_of(query.window, row.time))
+        return query.window.kind == "session" or bool(self._windows_of(query, row))
+
+    def _windows_of(self, query: Any, row: Row) -> list[Window]:
+        # Without key columns the key is whatever was given with the row.
+        key = dict(zip(self._keys, row.key, strict=True)) if self._keys else {}
+        return windows_of(query.window, row.time, key)
 
     def _judge(self, epoch: list[Row], before: float) -> set[Row]:
         """Register the windows that the epoch's rows open; returns the rows that count in a window of some query."""
@@ -388,9 +393,10 @@ class Oracle:
                 counted |= self._judge_sessions(i, query, data, before)
                 continue
             for row in data:
-                if is_endless(query.window) and windows_of(query.window, row.time):
+                windows = self._windows_of(query, row)
+                if is_endless(query.window) and windows:
                     counted.add(row)  # a tick without end is still to come, whatever the watermark
-                for window in windows_of(query.window, row.time):
+                for window in windows:
                     if not self._is_closed(query, window, before):
                         counted.add(row)
                         self._of(i, row.key).revisions.setdefault(window)

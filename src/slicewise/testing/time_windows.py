@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from slicewise.testing.oracle_rows import Row
@@ -10,13 +10,13 @@ from slicewise.testing.oracle_rows import Row
 __all__ = ["KINDS", "Window", "is_endless", "sessions_of", "windows_of"]
 
 #: The kinds that are defined here.
-KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between")
+KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between", "edges")
 
 Window = tuple[int, int]
 
 
-def windows_of(window: Any, time: int) -> list[Window]:
-    """The context-free windows that hold an instant; of the endless ticks of a landmark, the first only."""
+def windows_of(window: Any, time: int, key: Mapping[str, Any] | None = None) -> list[Window]:
+    """The context-free windows that hold an instant of a key; of the endless ticks of a landmark, the first only."""
     if window.kind in ("tumbling", "sliding"):
         return list(_sliding(window, time))
     if window.kind == "cumulative":
@@ -27,7 +27,16 @@ def windows_of(window: Any, time: int) -> list[Window]:
     if window.kind == "landmark":
         ticks = (time - window.since) // window.every.size + 1
         return [(window.since, window.since + ticks * window.every.size)] if time >= window.since else []
+    if window.kind == "edges":
+        return [(start, end) for start, end in _listed(window, time, key or {}) if start <= time < end]
     return [(window.start, window.end)] if window.start <= time < window.end else []
+
+
+def _listed(window: Any, time: int, key: Mapping[str, Any]) -> list[Window]:
+    """The windows of a table that a key has, or those that a schedule gives around an instant."""
+    if hasattr(window, "schedule"):
+        return [(start, end) for start, end in window.schedule.code.windows(time, time + 1)]
+    return [(start, end) for start, end, of in window.table.rows() if all(key[name] == of[name] for name in of)]
 
 
 def _sliding(window: Any, time: int) -> Iterator[Window]:

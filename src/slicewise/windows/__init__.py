@@ -8,8 +8,10 @@ stages need to know of a kind is an attribute of :class:`Window`.
 from slicewise.windows.adaptive import Adaptive, adaptive
 from slicewise.windows.conditional import Conditional, Frames, Punctuated, frames, punctuated
 from slicewise.windows.custom import EVERY_ROW, Evict, Policy, UserDefined, policy, user_defined
+from slicewise.windows.edges import ScheduledEdges, TableEdges, edges
 from slicewise.windows.families import PeriodicFamily, Progression, Shape
 from slicewise.windows.kinds import Context, Window
+from slicewise.windows.listings import Listing, WindowList
 from slicewise.windows.regular import (
     Between,
     ContextFree,
@@ -35,18 +37,23 @@ __all__ = [
     "Evict",
     "Frames",
     "Landmark",
+    "Listing",
     "PeriodicFamily",
     "Policy",
     "Progression",
     "Punctuated",
+    "ScheduledEdges",
     "Session",
     "Shape",
     "Sliding",
+    "TableEdges",
     "UserDefined",
     "Window",
+    "WindowList",
     "adaptive",
     "between",
     "cumulative",
+    "edges",
     "frames",
     "landmark",
     "policy",

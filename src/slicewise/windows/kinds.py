@@ -10,7 +10,7 @@ import dataclasses
 import enum
 import functools
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Self
@@ -20,6 +20,7 @@ import pyarrow as pa
 from slicewise.amounts import ROWS, TIME, Amount, Measure
 from slicewise.errors import QueryError
 from slicewise.windows.families import PeriodicFamily, Progression
+from slicewise.windows.listings import Listing
 from slicewise.windows.parameters import in_time_unit
 
 __all__ = ["Context", "Window"]
@@ -60,6 +61,11 @@ class Window:
     @functools.cached_property
     def family(self) -> PeriodicFamily | None:
         """Where its windows lie on its measure; None where that is not known in advance, or not in whole numbers."""
+        return None
+
+    @property
+    def listing(self) -> Listing | None:
+        """Where its windows lie on event time, if they follow no arithmetic but can be listed."""
         return None
 
     # What some kinds answer otherwise
@@ -149,6 +155,20 @@ class Window:
     def check_types(self, types: Mapping[str, pa.DataType]) -> None:
         """Refuse columns whose types it cannot work on."""
 
+    def check_time(self, time_type: pa.DataType) -> None:
+        """Refuse a time column whose bounds are of this type, where it has instants of another."""
+
+    def check_keys(self, keys: Sequence[str]) -> None:
+        """Refuse keys of a workload that its windows do not go with."""
+
+    def listed_between(self, low: int, high: int) -> Self:
+        """The window where all rows lie between two event times, both included: what a schedule says is then a list."""
+        return self
+
+    def by_number(self, name: str, keys: Sequence[str], values: Sequence[tuple[Any, ...]]) -> Self:
+        """The window for a workload whose one key ``name`` is a number: the place of a key among these ``values``."""
+        return self
+
     @property
     def discretiser_key(self) -> Hashable:
         """Windows of equal keys are found together: all on one axis; every other window is found alone."""
@@ -166,8 +186,8 @@ class Window:
         return {name: length for name, length in self.lengths.items() if length.measure.is_event_time}
 
     @property
-    def reach(self) -> int:
-        """How far the end of a window of event time may lie behind its rows."""
+    def reach(self) -> int | None:
+        """How far the end of a window of event time may lie behind its rows; None if nobody knows."""
         longest = self.family.length if self.is_periodic and self.family is not None else 0
         return max([longest, *(int(duration.size) for duration in self.durations.values())])
 

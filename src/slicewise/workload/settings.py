@@ -13,6 +13,7 @@ from slicewise.conditions.expression import Expression
 from slicewise.errors import QueryError
 from slicewise.results import RESERVED
 from slicewise.windows.parameters import Length, in_time_unit
+from slicewise.workload.query import Query
 
 __all__ = [
     "Origin",
@@ -44,8 +45,14 @@ def check_column(name: Any, parameter: str) -> None:
         )
 
 
-def check_keys(keys: Sequence[str], time: str) -> None:
-    """Refuse keys that results could not show."""
+def check_keys(keys: Sequence[str], time: str, queries: Sequence[Query] = ()) -> None:
+    """Refuse keys that results could not show, or that windows do not go with."""
+    for query in queries:
+        try:
+            query.window.check_keys(keys)
+        except QueryError as error:
+            message = f"query {query.name!r}: {error}"
+            raise QueryError(message, parameter="window", query=query.name, column=error.column) from None
     if time in keys:
         raise QueryError(f"`keys` must not hold the time column; got {time!r} as both", parameter="keys", column=time)
     for key in keys:

@@ -143,7 +143,7 @@ class Workload(ReadRows):
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        check_keys(self.keys, self.time)
+        check_keys(self.keys, self.time, self.queries)
         check_watermark_from(watermark_from, (self.time, *self.keys), self.watermark)
         measures = {Origin(parameter=n): amount.measure if amount.size else None for n, amount in delays.items()}
         measures |= {} if self.on_clock is None else {Origin(parameter="time"): TIME}

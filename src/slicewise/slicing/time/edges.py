@@ -13,6 +13,7 @@ import numpy as np
 
 from slicewise.kernels import sorted_unique
 from slicewise.plan.grids import Progression, reduce_progressions
+from slicewise.slicing.time.listed import ListedWindows
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.times import INFINITY
 
@@ -36,12 +37,17 @@ class Edges:
 
     def __init__(self, windows: PeriodicWindows, gaps: Sequence[int] = ()) -> None:
         self.windows = windows
-        self.points = windows.points()
-        needed = windows.progressions()
-        self.needed = _Grid(needed, self.points)
+        needed, points, listed = windows.progressions(), windows.points(), windows.listed
+        self.needed = _Grid(needed, points, listed)
         self.cut = self.needed
         if gaps and not any(p.step <= min(gaps) for p in needed):
-            self.cut = _Grid(reduce_progressions({*needed, Progression(min(gaps), 0)}), self.points)
+            self.cut = _Grid(reduce_progressions({*needed, Progression(min(gaps), 0)}), points, listed)
+
+    @property
+    def points(self) -> np.ndarray:
+        """The edges that lie on no grid, ascending and each once; of schedules those that are known."""
+        listed = self.windows.listed
+        return self.cut.points if listed is None else np.union1d(self.cut.points, listed.edges)
 
     @property
     def has_one_grid(self) -> bool:
@@ -74,6 +80,8 @@ class Edges:
         if horizon <= -INFINITY:
             return self.needed.floor(t)
         young = t > horizon
+        if young.any():
+            self.windows.cover(horizon, int(t.max()))
         cells = np.empty(len(t), np.int64)
         cells[young] = self.needed.floor(t[young])
         # Times that no edge separates from the horizon share the last begin before it.
@@ -92,13 +100,16 @@ class Edges:
 
 
 class _Grid:
-    """The union of some progressions and some single points."""
+    """The union of some progressions, some single points and the edges of listed windows."""
 
-    def __init__(self, progressions: Sequence[Progression], points: np.ndarray) -> None:
+    def __init__(
+        self, progressions: Sequence[Progression], points: np.ndarray, listed: ListedWindows | None = None
+    ) -> None:
         self.progressions = list(progressions)
         self.step = np.array([p.step for p in progressions], np.int64)
         self.phase = np.array([p.phase for p in progressions], np.int64)
         self.points = points
+        self.listed = listed
 
     def after(self, t: int) -> int:
         """The first edge after ``t``."""
@@ -111,6 +122,8 @@ class _Grid:
         later = self.points[np.searchsorted(self.points, t, "right") :]
         if len(later):
             following.append(int(later[0]))
+        if self.listed is not None:
+            following.append(self.listed.next_edge(t))
         return min(following)
 
     def between(self, low: int, high: int, limit: int) -> np.ndarray | None:
@@ -129,6 +142,9 @@ class _Grid:
             edges = sorted_unique((first[which] + nth) * self.step[which] + self.phase[which])
         if len(self.points):
             edges = np.union1d(edges, self.points[(self.points > low) & (self.points <= high)])
+        if self.listed is not None:
+            listed = self.listed.edges_between(low, high)
+            edges = np.union1d(edges, listed) if len(edges) else listed
         return edges
 
     def floor(self, t: np.ndarray) -> np.ndarray:
@@ -156,7 +172,7 @@ class _Grid:
     @property
     def is_single(self) -> bool:
         """Whether there is nothing but one progression."""
-        return len(self.step) == 1 and not len(self.points)
+        return len(self.step) == 1 and not len(self.points) and self.listed is None
 
     def _around(self, t: np.ndarray) -> np.ndarray | None:
         """The edges between the first and the last of some times, if listing them is worth it."""
@@ -172,4 +188,8 @@ class _Grid:
         if len(self.points):
             before = np.searchsorted(self.points, t, "right") - 1
             out = np.where(before >= 0, np.maximum(out, self.points[before]), out)
+        if self.listed is not None and len(t):
+            self.listed.cover(int(t.min()), int(t.max()))
+            before = np.searchsorted(self.listed.edges, t, "right") - 1
+            out = np.where(before >= 0, np.maximum(out, self.listed.edges[before]), out)
         return out

@@ -11,18 +11,20 @@ cumulative  the multiple of length before end(m)   the rest of its period
 fixed       since, always                          m of the next tick, and all after it
 ==========  =====================================  ====================================
 
-Tumbling is sliding by its own length; landmark and between are fixed (between has a single window). Read by the slicer
-(edges), the slice manager (what is still open) and the window manager (what fires).
+Tumbling is sliding by its own length; landmark and between are fixed (between has a single window). Windows from tables
+and schedules are families too, behind those of arithmetic, by search (:mod:`slicewise.slicing.time.listed`). Read by
+the slicer (edges), the slice manager (what is still open) and the window manager (what fires).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from slicewise.kernels import sorted_unique
 from slicewise.plan.grids import Progression, points_of, progressions_of
+from slicewise.slicing.time.listed import KeyValues, ListedWindows
 from slicewise.times import INFINITY
 from slicewise.windows import Shape, Window
 
@@ -43,94 +45,199 @@ class PeriodicWindows:
     Methods take an array of families and an array of times or window numbers that broadcast with it.
     """
 
-    def __init__(self, windows: Sequence[Window]) -> None:
+    def __init__(self, windows: Sequence[Window], keys: Sequence[str] = ()) -> None:
         self.windows = tuple(windows)
-        families = [w.family for w in windows]
+        listed = [(number, window.listing) for number, window in enumerate(windows) if window.listing is not None]
+        regular = [number for number, window in enumerate(windows) if window.listing is None]
+        families = [windows[number].family for number in regular]
         assert None not in families, "windows without a family are not periodic"
         table = np.array(families, np.int64).reshape(len(families), 6)
         self.shape, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
         self.ratio = np.maximum(self.length // self.every, 1)
         self.all_sliding = bool((self.shape == SLIDING).all())
+        #: Windows that are found by search, if there are any: families behind the others.
+        self.listed = ListedWindows([listing for _, listing in listed], keys) if listed else None
+        self._regular, self._listed = (np.array(some, np.int64) for some in (regular, [number for number, _ in listed]))
 
     def __len__(self) -> int:
-        return len(self.every)
+        return len(self.every) + (0 if self.listed is None else len(self.listed))
+
+    # Which families there are
+
+    @property
+    def common(self) -> np.ndarray:
+        """The families that all keys have."""
+        regular = np.arange(len(self.every))
+        return regular if self.listed is None else np.concatenate([regular, len(regular) + self.listed.common])
+
+    def families_of(self, key: np.ndarray) -> Iterator[np.ndarray]:
+        """The other families: one after the other those of some keys, -1 for keys that have none there."""
+        for family in self.listed.families_of(key) if self.listed is not None else ():
+            yield np.where(family >= 0, family + len(self.every), -1)
+
+    def owners(self, f: np.ndarray) -> np.ndarray:
+        """The numbers of the windows, among all, that families belong to."""
+        if self.listed is None:
+            return f
+        owners: np.ndarray = np.concatenate([self._regular, self._listed[self.listed.owner]])[f]
+        return owners
+
+    def cover(self, low: int, high: int) -> None:
+        """Know all windows that hold an instant between these two, both included. Numbers of windows may change."""
+        if self.listed is not None:
+            self.listed.cover(low, high)
+
+    def name_keys(self, keys: KeyValues) -> None:
+        """Learn which keys the numbers of keys stand for, where windows depend on that."""
+        if self.listed is not None:
+            self.listed.name_keys(keys)
+
+    @property
+    def shortest(self) -> int:
+        """The least distance between the ends of two windows of a family."""
+        return min(int(self.every.min(initial=INFINITY)), INFINITY if self.listed is None else self.listed.shortest)
+
+    # Families, an array of them beside times or numbers of windows
+
+    def _of_both(
+        self, f: Families, x: np.ndarray | int, regular: Callable[..., np.ndarray], listed: Callable[..., np.ndarray]
+    ) -> np.ndarray:
+        """What is true of regular families and of listed ones, each computed in its own way."""
+        if self.listed is None:
+            return regular(f, x)
+        count = len(self.every)
+        f = np.arange(len(self)) if isinstance(f, slice) else f
+        if not count:
+            return listed(f, x)
+        arithmetic = f < count
+        if arithmetic.all():
+            return regular(f, x)
+        if not arithmetic.any():
+            return listed(f - count, x)
+        f, x, arithmetic = np.broadcast_arrays(f, x, arithmetic)
+        out = np.empty(f.shape, np.int64)
+        out[arithmetic] = regular(f[arithmetic], x[arithmetic])
+        out[~arithmetic] = listed(f[~arithmetic] - count, x[~arithmetic])
+        return out
 
     def ends(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where window ``m`` of family ``f`` ends."""
-        return self.phase[f] + m * self.every[f]
+        return self._of_both(f, m, self._regular_ends, lambda f, m: self.listed.end[m])  # type: ignore[union-attr]
 
     def starts(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where window ``m`` of family ``f`` starts."""
-        sliding = self.phase[f] + m * self.every[f] - self.length[f]
-        if self.all_sliding:
-            return sliding
-        grown = self.origin[f] + (m - 1) // self.ratio[f] * self.length[f]
-        return np.where(self.shape[f] == SLIDING, sliding, np.where(self.shape[f] == CUMULATIVE, grown, self.origin[f]))
+        return self._of_both(f, m, self._regular_starts, lambda f, m: self.listed.start[m])  # type: ignore[union-attr]
 
     def steps(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where the part of window ``m`` begins that must hold rows for the window to be reported.
 
         The window's start, except for fixed families: nothing new since the last tick, nothing to report.
         """
-        starts = self.starts(f, m)
-        if self.all_sliding:
-            return starts
-        return np.where(self.shape[f] == FIXED, np.maximum(self.ends(f, m) - self.every[f], starts), starts)
+        return self._of_both(f, m, self._regular_steps, lambda f, m: self.listed.start[m])  # type: ignore[union-attr]
 
     def first(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         """The number of the first window of family ``f`` that holds time ``t``: the first that ends after it."""
-        return (t - self.phase[f]) // self.every[f] + 1
+        return self._of_both(f, t, self._regular_first, lambda f, t: self.listed.first(f, t))  # type: ignore[union-attr]
 
     def last(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         """The number of the last window of family ``f`` that holds time ``t``; before ``first`` when none does."""
+        return self._of_both(f, t, self._regular_last, lambda f, t: self.listed.last(f, t))  # type: ignore[union-attr]
+
+    def last_fired(self, f: Families, t: np.ndarray | int) -> np.ndarray:
+        """The last window that a row at ``t`` causes to be reported when nothing comes after it."""
+        return self._of_both(f, t, self._regular_last_fired, lambda f, t: self.listed.last(f, t))  # type: ignore[union-attr]
+
+    def ended_by(self, f: Families, t: np.ndarray | int) -> np.ndarray:
+        """The number of the last window of family ``f`` that ends at or before ``t``."""
+        return self._of_both(f, t, self._regular_ended_by, lambda f, t: self.listed.first(f, t) - 1)  # type: ignore[union-attr]
+
+    def _regular_ends(self, f: Families, m: np.ndarray) -> np.ndarray:
+        return self.phase[f] + m * self.every[f]
+
+    def _regular_starts(self, f: Families, m: np.ndarray) -> np.ndarray:
+        sliding = self.phase[f] + m * self.every[f] - self.length[f]
+        if self.all_sliding:
+            return sliding
+        grown = self.origin[f] + (m - 1) // self.ratio[f] * self.length[f]
+        return np.where(self.shape[f] == SLIDING, sliding, np.where(self.shape[f] == CUMULATIVE, grown, self.origin[f]))
+
+    def _regular_steps(self, f: Families, m: np.ndarray) -> np.ndarray:
+        starts = self._regular_starts(f, m)
+        if self.all_sliding:
+            return starts
+        return np.where(self.shape[f] == FIXED, np.maximum(self._regular_ends(f, m) - self.every[f], starts), starts)
+
+    def _regular_first(self, f: Families, t: np.ndarray | int) -> np.ndarray:
+        return (t - self.phase[f]) // self.every[f] + 1
+
+    def _regular_last(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         sliding = (t - self.phase[f] + self.length[f]) // self.every[f]
         if self.all_sliding:
             return sliding
         grown = ((t - self.origin[f]) // self.length[f] + 1) * self.ratio[f]
-        first = self.first(f, t)
+        first = self._regular_first(f, t)
         fixed = np.where(t < self.origin[f], first - 1, self.most[f])
         return np.where(self.shape[f] == SLIDING, sliding, np.where(self.shape[f] == CUMULATIVE, grown, fixed))
 
-    def last_fired(self, f: Families, t: np.ndarray | int) -> np.ndarray:
-        """The last window that a row at ``t`` causes to be reported when nothing comes after it."""
-        last = self.last(f, t)
+    def _regular_last_fired(self, f: Families, t: np.ndarray | int) -> np.ndarray:
+        last = self._regular_last(f, t)
         if self.all_sliding:
             return last
-        return np.where(self.shape[f] == FIXED, np.minimum(last, self.first(f, t)), last)
+        return np.where(self.shape[f] == FIXED, np.minimum(last, self._regular_first(f, t)), last)
 
-    def ended_by(self, f: Families, t: np.ndarray | int) -> np.ndarray:
-        """The number of the last window of family ``f`` that ends at or before ``t``."""
+    def _regular_ended_by(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         ended: np.ndarray = np.minimum((t - self.phase[f]) // self.every[f], self.most[f])
         return ended
 
-    def open_mask(self, t: np.ndarray, horizon: int) -> tuple[np.ndarray, np.ndarray]:
-        """For each time: is it in any window at all, and in one that ends after ``horizon``?
+    # What is open
+
+    def open_mask(self, t: np.ndarray, horizon: int, key: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """For each time: is it in any window at all, of this key, and in one that ends after ``horizon``?
 
         Runtime complexity: O(times * families), in blocks that keep memory flat.
         """
         inside = np.zeros(len(t), bool)
         still_open = np.zeros(len(t), bool)
         families = ALL
-        block = max(1, 2_000_000 // max(1, len(self)))
+        block = max(1, 2_000_000 // max(1, len(self.every)))
         for at in range(0, len(t), block):
             chunk = t[at : at + block, None]
-            last = self.last(families, chunk)
-            member = self.first(families, chunk) <= last
+            last = self._regular_last(families, chunk)
+            member = self._regular_first(families, chunk) <= last
             inside[at : at + block] = member.any(axis=1)
             # A landmark's last window never comes: its end is beyond any number.
-            ends = np.where(last >= INFINITY, INFINITY, self.ends(families, np.minimum(last, INFINITY // self.every)))
+            latest = self._regular_ends(families, np.minimum(last, INFINITY // self.every))
+            ends = np.where(last >= INFINITY, INFINITY, latest)
             still_open[at : at + block] = (member & (ends > horizon)).any(axis=1)
+        if self.listed is not None and len(t):
+            self._mark_listed(t, horizon, key, inside, still_open)
         return inside, still_open
+
+    def _mark_listed(
+        self, t: np.ndarray, horizon: int, key: np.ndarray | None, inside: np.ndarray, still_open: np.ndarray
+    ) -> None:
+        assert self.listed is not None
+        self.cover(int(t.min()), int(t.max()))
+        families = [np.full(len(t), f) for f in self.listed.common.tolist()]
+        families += [] if key is None else list(self.listed.families_of(key))
+        for family in families:
+            rows = np.flatnonzero(family >= 0)
+            last = self.listed.last(family[rows], t[rows])
+            member = self.listed.first(family[rows], t[rows]) <= last
+            inside[rows] |= member
+            # Ends ascend: the last window of a chain that holds a time is the last to end.
+            still_open[rows[member]] |= self.listed.end[last[member]] > horizon
 
     def oldest_open_start(self, horizon: int) -> int:
         """The earliest start of any window that ends after ``horizon``: older slices serve no window any more."""
-        if not len(self):
-            return INFINITY
+        oldest = INFINITY if self.listed is None else self.listed.oldest_open_start(horizon)
+        if not len(self.every):
+            return oldest
         m = (horizon - self.phase) // self.every + 1
-        starts = self.starts(ALL, m)
+        starts = self._regular_starts(ALL, m)
         if not self.all_sliding:
             starts = np.where(m > self.most, INFINITY, starts)
-        return int(starts.min())
+        return min(int(starts.min()), oldest)
 
     def open_starts(self, horizon: int) -> np.ndarray:
         """The starts at or before ``horizon`` of windows that end after it, ascending and each once.
@@ -138,22 +245,35 @@ class PeriodicWindows:
         These are the only edges that slices before the horizon still need: Cutty's begins. Of a fixed family that is
         also where its present step began, which shows whether the step brought rows.
         """
-        f = np.arange(len(self))
+        f = np.arange(len(self.every))
         low = (horizon - self.phase) // self.every + 1
         high = np.where(self.shape == SLIDING, (horizon - self.phase + self.length) // self.every, low)
         high = np.where(low > self.most, low - 1, high)
         counts = np.maximum(high - low + 1, 0)
         family = np.repeat(f, counts)
         nth = np.arange(len(family)) - np.repeat(np.cumsum(counts) - counts, counts)
-        starts = self.starts(family, low[family] + nth)
+        starts = self._regular_starts(family, low[family] + nth)
         if not self.all_sliding:
-            starts = np.concatenate([starts, self.steps(family, low[family] + nth)])
+            starts = np.concatenate([starts, self._regular_steps(family, low[family] + nth)])
+        if self.listed is not None:
+            starts = np.concatenate([starts, self.listed.open_starts(horizon)])
         return sorted_unique(starts[starts <= horizon])
+
+    def next_end(self, t: int) -> int:
+        """No window ends after ``t`` and before this."""
+        due = INFINITY if self.listed is None else self.listed.next_end(t)
+        if not len(self.every):
+            return due
+        following = np.minimum(self._regular_ended_by(ALL, t) + 1, self.most)
+        ends = self._regular_ends(ALL, following)
+        return min(due, int(np.where(ends > t, ends, INFINITY).min()))
+
+    # Edges
 
     def progressions(self) -> list[Progression]:
         """The edges of all families as few progressions."""
         return progressions_of(self.windows)
 
     def points(self) -> np.ndarray:
-        """Edges that belong to no progression."""
+        """Edges of arithmetic that belong to no progression."""
         return np.array(points_of(self.windows), np.int64)

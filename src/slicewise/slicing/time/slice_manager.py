@@ -27,7 +27,7 @@ from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.shown_columns import shown_columns
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.edges import Edges
-from slicewise.slicing.time.periodic import ALL, PeriodicWindows
+from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slicer import cut_rows, cut_stream
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.standing_slices import StandingSlices
@@ -134,7 +134,7 @@ class SliceManager:
         self._stood, self._settles, self._steps = True, -INFINITY, 0
         #: The slices of the state, if they are those that stand.
         self._known_slices: Slices | None = None
-        self.windows = PeriodicWindows(plan.windows)
+        self.windows = PeriodicWindows(plan.windows, plan.workload.keys)
         self.edges = Edges(self.windows, plan.gaps)
         #: For each group, the queries of every window, then those of every session gap.
         self._queries = [QueryFanOut(plan.time_queries(group)) for group in plan.groups]
@@ -149,7 +149,6 @@ class SliceManager:
         # Parts that hold several values each cannot be changed where they are.
         ragged = any(isinstance(part, Ragged) for monoid in plan.monoids for part in monoid.identities(0))
         self._can_stand = self._merges_late and bool(plan.windows) and not (plan.gaps or plan.context or ragged)
-        self._shortest = int(self.windows.every.min(initial=INFINITY))
 
     @property
     def state(self) -> TimeState:
@@ -197,11 +196,7 @@ class SliceManager:
 
         ``waiting`` are the event times of rows that will be handed over.
         """
-        due = INFINITY
-        if len(self.windows):
-            following = np.minimum(self.windows.ended_by(ALL, watermark) + 1, self.windows.most)
-            ends = self.windows.ends(ALL, following)
-            due = int(np.where(ends > watermark, ends, INFINITY).min())
+        due = self.windows.next_end(watermark)
         if self.plan.gaps:
             slices = self.state.slices
             alive = slices.last[slices.closed_gaps < len(self.plan.gaps)]
@@ -249,7 +244,7 @@ class SliceManager:
             self._steps += 1
             left = None
             if self._steps % STEPS_OF_LEAVING == 0:
-                left = self._standing.leave(self.windows.oldest_open_start(self._settles))
+                left = self._standing.leave(self._oldest_needed(self._settles))
             if left is not None and left >= state.complete_from:
                 state = replace(state, complete_from=left + 1)
             self._state, self._known_slices = state, None
@@ -286,7 +281,7 @@ class SliceManager:
             return False
         if not len(self._state.slices) if self._standing is None else self._standing.is_wasteful:
             return False
-        return ((step.watermark - step.old_watermark) // self._shortest + 1) * len(self.windows) <= self.held
+        return ((step.watermark - step.old_watermark) // self.windows.shortest + 1) * len(self.windows) <= self.held
 
     def _stand(self) -> StandingSlices:
         standing = StandingSlices(self.plan, self._state.slices, self.edges.next_edge)
@@ -365,9 +360,14 @@ class SliceManager:
             slices = self._recomputed(slices, tuples, horizon)
         return replace(state, slices=slices, tuples=tuples, complete_from=forgotten)
 
+    def _oldest_needed(self, horizon: int) -> int:
+        """The event time from which on slices are needed. Windows may still be added to a table after the horizon."""
+        oldest = self.windows.oldest_open_start(horizon)
+        return oldest if self.windows.listed is None else min(oldest, horizon)
+
     def _without_old(self, slices: Slices, horizon: int, forgotten: int) -> tuple[Slices, int]:
         """Without slices that serve no window any more, and the event time from which all rows are still there."""
-        needed = slices.first >= self.windows.oldest_open_start(horizon)
+        needed = slices.first >= self._oldest_needed(horizon)
         if self.plan.gaps:
             needed |= slices.closed_gaps < len(self.plan.gaps)
         if needed.all():

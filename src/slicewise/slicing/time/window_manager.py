@@ -7,6 +7,7 @@ sessions now).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -96,22 +97,45 @@ def ended_windows(periodic: PeriodicWindows, slices: WindowSlices, after: int, u
     if not len(slices) or not len(periodic) or upto <= after:
         return WindowRanges.none()
     earliest, latest = slices.span
+    # Windows that ended before are not looked for, and one that is open since then holds the latest row.
+    periodic.cover(min(max(earliest, after), latest), latest)
     low = np.maximum(periodic.ended_by(ALL, after) + 1, periodic.first(ALL, earliest))
     high = np.minimum(periodic.ended_by(ALL, upto), periodic.last_fired(ALL, latest))
-    wanted = int(np.maximum(high - low + 1, 0).sum())
-    if not wanted:
+    wanted = np.maximum(high - low + 1, 0)
+    if not wanted.any():
         return WindowRanges.none()
     keys, whole = slices.keys(), slices.whole
-    if whole is None or wanted * len(keys) * LOOKUP_COST <= len(periodic) * (len(slices) + FAMILY_COST):
-        family, m = enumerate_ranges(low, high)
-        if len(keys) > 1:
-            key = np.tile(keys, len(family))
-            family, m = np.repeat(family, len(keys)), np.repeat(m, len(keys))
-        else:
-            key = np.full(len(family), keys[0])
+    some = list(periodic.families_of(keys))
+    lookups = int(wanted[periodic.common].sum()) * len(keys) + sum(int(wanted[f[f >= 0]].sum()) for f in some)
+    if whole is None or lookups * LOOKUP_COST <= len(periodic) * (len(slices) + FAMILY_COST):
+        family, key, m = _enumerated(periodic, low, high, keys, some)
     else:
         family, key, m = _touched(periodic, whole, low, high)
-    return _look_up(periodic, slices, family, key, m)
+    windows, _ = _look_up(periodic, slices, family, key, m)
+    return windows
+
+
+def _enumerated(
+    periodic: PeriodicWindows, low: np.ndarray, high: np.ndarray, keys: np.ndarray, some: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every (family, key, window) with numbers in ``[low, high]``; ``some`` are families that not all keys have."""
+    common = periodic.common
+    family, m = enumerate_ranges(low[common], high[common])
+    family = common[family]
+    if len(keys) > 1:
+        key = np.tile(keys, len(family))
+        family, m = np.repeat(family, len(keys)), np.repeat(m, len(keys))
+    else:
+        key = np.full(len(family), keys[0])
+    if not some:
+        return family, key, m
+    columns = [(family, key, m)]
+    for of_keys in some:
+        f, k = of_keys[of_keys >= 0], keys[of_keys >= 0]
+        which, numbers = enumerate_ranges(low[f], high[f])
+        columns.append((f[which], k[which], numbers))
+    family, key, m = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return family, key, m
 
 
 def corrected_windows(
@@ -121,10 +145,11 @@ def corrected_windows(
     fresh = slices.unreported_before(upto)
     if not len(fresh) or not len(periodic) or upto <= after:
         return WindowRanges.none(), np.empty(0, bool)
+    earliest, latest = int(fresh.first.min()), int(fresh.last.max())
+    periodic.cover(min(max(earliest, after), latest), latest)
     low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
     family, key, m = _touched(periodic, fresh, low, high, fired_only=False)
-    windows = _look_up(periodic, slices, family, key, m)
-    steps = windows.low if periodic.all_sliding else slices.locate(windows.key, _steps(periodic, windows))
+    windows, steps = _look_up(periodic, slices, family, key, m)
     return windows, slices.holds_reported(steps, windows.high)
 
 
@@ -139,38 +164,53 @@ def _touched(
         windows   1 2 3    3 4   9
         added     1 2 3    4     9
     """
-    families, keys, numbers = [], [], []
-    same = np.concatenate([[False], slices.key[1:] == slices.key[:-1]])
-    for f in np.flatnonzero(low <= high):
-        last_of = periodic.last_fired if fired_only else periodic.last
-        at = np.array([f])
-        lo = np.maximum(periodic.first(at, slices.first), low[f])
-        hi = np.minimum(last_of(at, slices.first), high[f])
-        hi_so_far = running_last(slices.key, hi)
-        lo[1:] = np.where(same[1:], np.maximum(lo[1:], hi_so_far[:-1] + 1), lo[1:])
-        which, m = enumerate_ranges(lo, hi)
-        families.append(np.full(len(m), f))
-        keys.append(slices.key[which])
-        numbers.append(m)
-    if not families:
+    last_of = periodic.last_fired if fired_only else periodic.last
+    common = periodic.common
+    families = [np.full(1, f) for f in common[low[common] <= high[common]].tolist()]
+    columns = [_added(periodic, f, slices.key, slices.first, low, high, last_of) for f in families]
+    for of_keys in periodic.families_of(slices.key):
+        at = np.flatnonzero(of_keys >= 0)
+        columns.append(_added(periodic, of_keys[at], slices.key[at], slices.first[at], low, high, last_of))
+    if not columns:
         none = np.empty(0, np.int64)
         return none, none, none
-    return np.concatenate(families), np.concatenate(keys), np.concatenate(numbers)
+    family, key, m = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return family, key, m
 
 
-def _steps(periodic: PeriodicWindows, windows: WindowRanges) -> np.ndarray:
-    return periodic.steps(windows.family, periodic.ended_by(windows.family, windows.end))
+def _added(
+    periodic: PeriodicWindows,
+    family: np.ndarray,
+    key: np.ndarray,
+    first: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    last_of: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The windows that slices add, of one family or of one for each slice; equal keys have equal families."""
+    lo = np.maximum(periodic.first(family, first), low[family])
+    hi = np.minimum(last_of(family, first), high[family])
+    if not len(key):
+        return family[:0], key, key
+    hi_so_far = running_last(key, hi)
+    lo[1:] = np.where(key[1:] == key[:-1], np.maximum(lo[1:], hi_so_far[:-1] + 1), lo[1:])
+    which, m = enumerate_ranges(lo, hi)
+    return np.full(len(m), family[0]) if len(family) == 1 else family[which], key[which], m
 
 
 def _look_up(
     periodic: PeriodicWindows, slices: WindowSlices, family: np.ndarray, key: np.ndarray, m: np.ndarray
-) -> WindowRanges:
-    """The slices of each window; windows that no row asks for are left out."""
+) -> tuple[WindowRanges, np.ndarray]:
+    """The slices of each window, and the first of those that must hold rows; windows that no row asks for are left out.
+
+    From here on a window is known by the number of its kind and parameters, and by its bounds.
+    """
     start, end = periodic.starts(family, m), periodic.ends(family, m)
     low, high = slices.locate(key, start), slices.locate(key, end)
-    held = low < high if periodic.all_sliding else slices.locate(key, periodic.steps(family, m)) < high
-    windows = WindowRanges(family, key, low, high, start, end, end)
-    return windows if held.all() else windows.take(held)
+    steps = low if periodic.all_sliding else slices.locate(key, periodic.steps(family, m))
+    held = steps < high
+    windows = WindowRanges(periodic.owners(family), key, low, high, start, end, end)
+    return (windows, steps) if held.all() else (windows.take(held), steps[held])
 
 
 @dataclass(frozen=True, eq=False)

@@ -263,7 +263,7 @@ class ShardProcessor(StatefulProcessor):
     def _save(self, key: Any, head: dict[str, Any], shard: Shard) -> dict[str, Any]:
         """Write what changed, and return the new head."""
         old: dict[str, str] = head["directory"]
-        state = shard.state()
+        state = shard.state(self.job.user_watermark(shard.watermark))
         rest, chunks, directory = split(state, self.job.width, old, self.job.workload.trusted)
         for name, data in chunks.items():
             self.chunks.updateValue((name,), (data, None))

@@ -27,6 +27,7 @@ from slicewise.spark.streaming.shard_ids import shard_ids, shard_number
 from slicewise.spark.streaming.shard_reports import LATEST, SHARD_METRICS, report_type, results_in
 from slicewise.spark.types import arrow_type
 from slicewise.spark.versions import has_row_state
+from slicewise.workload import Workload
 
 __all__ = ["run_stream"]
 
@@ -104,7 +105,7 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
     if options.late == "collect":
         late = arrow_type(source.frame.schema, ROW)
     output = Output(plan.schema, spans=bool(plan.context), marks=True, late=late)
-    reach = max((query.window.reach for query in workload.queries), default=0)
+    reach = _reach(workload, options)
     kept = reach + workload.lateness + workload.watermark
     return ShardJob(
         workload,
@@ -121,6 +122,19 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
         store=options.store,
         max_slice=options.max_slice,
     )
+
+
+def _reach(workload: Workload, options: RunOptions) -> int:
+    """How far the end of a window may lie behind its rows."""
+    for query in workload.queries if options.emit == "changes" else ():
+        if query.window.reach is None:
+            raise QueryError(
+                f"query {query.name!r}: emit='changes' reports windows before they end, and {query.window!r} does not "
+                "say how long they are; give its windows as a table, or leave `emit` out",
+                parameter="emit",
+                query=query.name,
+            )
+    return max((query.window.reach or 0 for query in workload.queries), default=0)
 
 
 def _idle(duration: str | None, source: Source) -> int | None:
