@@ -28,7 +28,9 @@ without_times = aggregates_over().filter(lambda a: a.name not in ("m4", "longest
 
 
 def any_workloads() -> st.SearchStrategy[sw.Workload]:
-    return st.one_of(workloads(without_times), mixed_workloads())
+    """Workloads whose windows are lengths: bounds in a list are not scaled with the unit."""
+    both = st.one_of(workloads(without_times), mixed_workloads())
+    return both.filter(lambda workload: all(query.window.listing is None for query in workload.queries))
 
 
 def moved(epochs, unit: str, start: int, data: st.DataObject | None = None) -> list:

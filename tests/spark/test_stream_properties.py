@@ -53,8 +53,13 @@ def test_every_micro_batch_gives_the_results_of_operator_and_oracle(workload, ba
     assert sum(r.bad for r in stream.metrics) == sum(row["t"] is None for row in meant(workload, batches))
 
 
+def says_how_long(workload: sw.Workload) -> bool:
+    """Whether windows may be reported before they end: a schedule does not say when its last ones will."""
+    return all(query.window.reach is not None for query in workload.queries)
+
+
 @some
-@given(any_workloads(), micro_batches(), st.integers(1, 4))
+@given(any_workloads().filter(says_how_long), micro_batches(), st.integers(1, 4))
 def test_with_emit_changes_every_micro_batch_reports_what_it_changed(workload, batches, shards):
     stream = FakeStream(workload, shards=shards, emit="changes")
     engine = stream.job.engine_workload
@@ -177,7 +182,9 @@ def test_a_query_removed_at_a_restart_leaves_the_others_alone(workload, batches,
 
 
 @some
-@given(any_workloads(), micro_batches(), windows(), st.data())
+@given(
+    any_workloads().filter(says_how_long), micro_batches(), windows().filter(lambda w: w.reach is not None), st.data()
+)
 def test_with_emit_changes_queries_come_and_go_too(workload, batches, window, data):
     """How far ahead windows are reported depends on the longest one, which may be another after the restart."""
     at = data.draw(st.integers(0, len(batches) - 1))

@@ -18,6 +18,7 @@ from slicewise.slicing.input import check_time
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.snapshots import OperatorState, retire
 from slicewise.slicing.widening import check_types, widened_state
+from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
 __all__ = ["Restored", "continue_from"]
@@ -86,16 +87,23 @@ def continue_from(
 
 
 def _check_new_edges(kept: Workload, state: OperatorState, engine: Engine) -> None:
-    """Refuse windows that were added where rows have come already and stand in one slice."""
-    slices = engine.state.time.slices
+    """Refuse windows that were added where rows have come already, and have left or stand in one slice."""
+    time = engine.state.time
+    slices = time.slices
     for query in kept.queries:
         listing, begun = query.window.listing, state.description.get("edges", {}).get(query.name)
-        if listing is None or begun is None or not len(slices):
+        if listing is None or begun is None or abs(begun[1]) >= INFINITY:
             continue
-        watermark, latest = begun[1], int(slices.last.max())
-        if latest <= watermark:
+        watermark, latest = begun[1], max(int(slices.last.max(initial=-INFINITY)), time.complete_from)
+        if latest < watermark:
             continue
         listed = listing.windows(watermark, latest + 1)
+        starts = listed.start[(listed.start >= watermark) & (listed.start < time.complete_from)]
+        if len(starts):
+            raise StateError(
+                f"the edges of query {query.name!r} have a new window that starts at {starts.min()}, and rows up to "
+                f"{time.complete_from - 1} have come and left already; add windows before rows of their time come"
+            )
         edges = np.unique(np.concatenate([listed.start, listed.end]))
         low = np.searchsorted(edges, np.maximum(slices.first, watermark - 1), "right")
         inside = np.flatnonzero(low < np.searchsorted(edges, slices.last, "right"))
@@ -103,6 +111,6 @@ def _check_new_edges(kept: Workload, state: OperatorState, engine: Engine) -> No
             at = inside[0]
             raise StateError(
                 f"the edges of query {query.name!r} have a new start or end at {edges[low[at]]}, and rows around it "
-                f"have come already: from {slices.first[at]} to {slices.last[at]} they are one slice; add windows before "
-                "rows of their time come"
+                f"have come already: from {slices.first[at]} to {slices.last[at]} they are one slice; add windows "
+                "before rows of their time come"
             )

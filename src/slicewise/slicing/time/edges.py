@@ -188,8 +188,8 @@ class _Grid:
         if len(self.points):
             before = np.searchsorted(self.points, t, "right") - 1
             out = np.where(before >= 0, np.maximum(out, self.points[before]), out)
-        if self.listed is not None and len(t):
+        if self.listed is not None:
             self.listed.cover(int(t.min()), int(t.max()))
-            before = np.searchsorted(self.listed.edges, t, "right") - 1
-            out = np.where(before >= 0, np.maximum(out, self.listed.edges[before]), out)
+            edges = np.concatenate([[-INFINITY], self.listed.edges])
+            out = np.maximum(out, edges[np.searchsorted(edges, t, "right") - 1])
         return out

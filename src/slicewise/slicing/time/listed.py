@@ -55,7 +55,7 @@ class ListedWindows:
 
     def __init__(self, listings: Sequence[Listing], key_names: Sequence[str] = ()) -> None:
         self.listings = tuple(listings)
-        self._places = [tuple(key_names.index(name) for name in listing.keys) for listing in listings]
+        self._key_names = tuple(key_names)
         self._schedules = [listing for listing in listings if not listing.is_complete]
         self._lists = [listing.windows(0, 1) if listing.is_complete else _NOTHING for listing in listings]
         #: The range that is known of schedules: all windows that end after the one and start at or before the other.
@@ -108,19 +108,18 @@ class ListedWindows:
         width = high - low + 1
         # What was known stays if it is near: rows come a little out of order.
         first = max(min(low, known_low), low - width) if known_low <= known_high else low
-        last = min(max(high, known_high), high + width)
-        last = max(last, max(self._ahead(listing, high, width) for listing in self._schedules))
+        following = [edge for s in self._schedules if (edge := s.next_edge(high)) is not None]
+        if following:
+            # So far ahead that the next rows find what they need.
+            ahead = max(width, EDGES_AHEAD * (min(following) - high))
+            last = until = min(max(min(known_high, high + width), high + ahead), LARGEST_TIME)
+        else:
+            last, until = high, INFINITY  # no window starts behind these
         for i, listing in enumerate(self.listings):
             if not listing.is_complete:
-                self._lists[i] = listing.windows(first, min(last, LARGEST_TIME) + 1)
-        self._known = (first, last)
+                self._lists[i] = listing.windows(first, last + 1)
+        self._known = (first, until)
         self._arrange()
-
-    @staticmethod
-    def _ahead(listing: Listing, high: int, width: int) -> int:
-        """Up to where to look, so that the next rows find what they need."""
-        following = listing.next_edge(high)
-        return INFINITY if following is None else min(high + max(width, EDGES_AHEAD * (following - high)), LARGEST_TIME)
 
     def edges_between(self, low: int, high: int) -> np.ndarray:
         """The edges in ``(low, high]``, ascending and each once."""
@@ -187,9 +186,10 @@ class ListedWindows:
         values = keys.values
         if keys is not self._keys:
             self._keys, self._groups = keys, [np.empty(0, np.int64) for _ in self.listings]
-        for number, (listing, places) in enumerate(zip(self.listings, self._places, strict=True)):
+        for number, listing in enumerate(self.listings):
             known = self._groups[number]
             if listing.keys and len(known) < len(values):
+                places = [self._key_names.index(name) for name in listing.keys]
                 new = values[len(known) :]
                 found = [listing.groups.get(tuple(value[i] for i in places), -1) for value in new]
                 self._groups[number] = np.concatenate([known, np.array(found, np.int64)])

@@ -361,9 +361,9 @@ class SliceManager:
         return replace(state, slices=slices, tuples=tuples, complete_from=forgotten)
 
     def _oldest_needed(self, horizon: int) -> int:
-        """The event time from which on slices are needed. Windows may still be added to a table after the horizon."""
+        """The event time from which on slices are needed. A table that has come to its end may still be continued."""
         oldest = self.windows.oldest_open_start(horizon)
-        return oldest if self.windows.listed is None else min(oldest, horizon)
+        return oldest if self.windows.listed is None or oldest < INFINITY else horizon
 
     def _without_old(self, slices: Slices, horizon: int, forgotten: int) -> tuple[Slices, int]:
         """Without slices that serve no window any more, and the event time from which all rows are still there."""

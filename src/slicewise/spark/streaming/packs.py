@@ -113,7 +113,7 @@ class Packer:
         loads = [_Load() for _ in self.shards]
         latest: int | None = None
         plan = self.make_plan()
-        edges = Edges(PeriodicWindows(plan.windows), plan.gaps)
+        edges = Edges(PeriodicWindows(plan.windows, plan.workload.keys), plan.gaps)
         some = False
         for table in tables_of(batches, CHUNK):
             some = True
