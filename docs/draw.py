@@ -72,7 +72,7 @@ PICTURES = {
     "cumulative": {"20 every 5": sw.cumulative("20 minutes", every="5 minutes")},
     "landmark": {"every 10, since 9": sw.landmark(every="10 minutes", since=NINE)},
     "between": {"9:05 to 9:25": sw.between(NINE + timedelta(minutes=5), NINE + timedelta(minutes=25))},
-    "edges": {
+    "tables": {
         "of a table": sw.edges([(NINE + timedelta(minutes=a), NINE + timedelta(minutes=b)) for a, b in SHIFTS]),
         "that overlap": sw.edges([(NINE + timedelta(minutes=a), NINE + timedelta(minutes=b)) for a, b in NESTED]),
     },

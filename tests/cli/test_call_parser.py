@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 
 import pytest
 from hypothesis import given
@@ -48,6 +49,21 @@ from tests.aggregates.over import ARGUMENTS, make
 )
 def test_windows_are_read_as_python_says_them(text, window):
     assert read_window(text) == window
+
+
+def test_edges_are_the_path_of_a_table(tmp_path):
+    path = tmp_path / "days.csv"
+    path.write_text("start,end,exchange\n0,8,X\n8,16,Y\n", encoding="utf-8")
+    assert read_window(f"edges('{path}')") == sw.edges({"start": [0, 8], "end": [8, 16], "exchange": ["X", "Y"]})
+    assert read_window("edges([[0, 8], [8, 16]])") == sw.edges([(0, 8), (8, 16)])
+    for text, message in {
+        "edges()": "edges take a table with `start` and `end`, a schedule, or two functions next_edge= and windows=; got "
+        "nothing",
+        "edges('days.parquet')": "the table of edges 'days.parquet' cannot be read: ",
+        "edges(next_edge=f)": "`next_edge` of `edges` goes with code, which a job file cannot hold: use Python for it",
+    }.items():
+        with pytest.raises(CallSyntaxError, match="^" + re.escape(message)):
+            read_window(text)
 
 
 @pytest.mark.parametrize(
