@@ -153,9 +153,9 @@ class EdgeTable(Listing):
         """The same windows for keys that are one number each: the place of their key among these ``values``."""
         table = object.__new__(EdgeTable)
         table.__dict__.update(self.__dict__)
-        found = {(number,): self.groups.get(value) for number, value in enumerate(values)}
+        numbered = {(number,): self.groups.get(value) for number, value in enumerate(values)}
         table.keys, table.key_types = (name,), {name: pa.int64()}
-        table.groups = {key: group for key, group in found.items() if group is not None}
+        table.groups = {key: group for key, group in numbered.items() if group is not None}
         return table
 
     @property

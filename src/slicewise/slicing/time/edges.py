@@ -50,9 +50,9 @@ class Edges:
         return self.cut.points if listed is None else np.union1d(self.cut.points, listed.edges)
 
     @property
-    def has_one_grid(self) -> bool:
-        """Whether all edges at which slices are cut lie on one progression: panes."""
-        return self.cut.is_single
+    def has_cheap_cells(self) -> bool:
+        """Whether a row's cell is soon found: all edges lie on one progression, panes, or all in one list."""
+        return self.cut.is_single or self.cut.is_list
 
     def next_edge(self, t: int) -> int:
         """The first edge after ``t`` at which slices are cut.
@@ -173,6 +173,11 @@ class _Grid:
     def is_single(self) -> bool:
         """Whether there is nothing but one progression."""
         return len(self.step) == 1 and not len(self.points) and self.listed is None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether there is nothing but the edges of listed windows."""
+        return self.listed is not None and not len(self.step) and not len(self.points)
 
     def _around(self, t: np.ndarray) -> np.ndarray | None:
         """The edges between the first and the last of some times, if listing them is worth it."""

@@ -26,13 +26,13 @@ from slicewise.kernels import KeyTimeIndex, enumerate_ranges, sorted_unique
 from slicewise.times import INFINITY, LARGEST_TIME
 from slicewise.windows import Listing, WindowList
 
-__all__ = ["KeyValues", "ListedWindows"]
+__all__ = ["NumberedKeys", "ListedWindows"]
 
 #: When more of a schedule must be known, it is asked for about this many edges more than that.
 EDGES_AHEAD = 64
 
 
-class KeyValues(Protocol):
+class NumberedKeys(Protocol):
     """Which keys numbers stand for."""
 
     @property
@@ -60,7 +60,7 @@ class ListedWindows:
         self._lists = [listing.windows(0, 1) if listing.is_complete else _NOTHING for listing in listings]
         #: The range that is known of schedules: all windows that end after the one and start at or before the other.
         self._known = (1, 0)
-        self._keys: KeyValues | None = None
+        self._keys: NumberedKeys | None = None
         self._groups = [np.empty(0, np.int64) for _ in listings]
         self._arrange()
 
@@ -93,6 +93,7 @@ class ListedWindows:
         self.low, self.high = (np.searchsorted(family, np.arange(count), side) for side in ("left", "right"))
         self._starts, self._ends = KeyTimeIndex(family, self.start), KeyTimeIndex(family, self.end)
         self.edges = sorted_unique(np.concatenate([self.start, self.end]))
+        self._all_ends = np.sort(self.end)
         steps = np.diff(self.end)[np.diff(family) == 0]
         #: The least distance between the ends of two windows of a family.
         self.shortest = max(int(steps.min(initial=INFINITY)), 1)
@@ -139,8 +140,8 @@ class ListedWindows:
         """No window ends after ``t`` and before this."""
         if self._schedules:
             return t + 1 if t <= -INFINITY else self.next_edge(t)
-        later = self.end[self.end > t]
-        return int(later.min(initial=INFINITY))
+        at = int(np.searchsorted(self._all_ends, t, "right"))
+        return int(self._all_ends[at]) if at < len(self._all_ends) else INFINITY
 
     def open_starts(self, t: int) -> np.ndarray:
         """The starts of all windows that hold an instant."""
@@ -156,11 +157,16 @@ class ListedWindows:
 
     def oldest_open_start(self, t: int) -> int:
         """The earliest start of any window that ends after ``t``."""
+        if abs(t) >= INFINITY:
+            return INFINITY if t > 0 else -INFINITY
         m = self.first(np.arange(len(self)), t)
         starts = self.start[m[m < self.high]]
-        if abs(t) < INFINITY and not self._knows(t):
-            starts = np.concatenate([starts, self.open_starts(t)])
-        return int(starts.min(initial=INFINITY))
+        if not self._schedules:
+            return int(starts.min(initial=INFINITY))
+        # What is not known yet starts at the next edge, or holds this instant.
+        oldest = int(np.concatenate([starts, self.open_starts(t)]).min(initial=INFINITY))
+        following = (schedule.next_edge(t) for schedule in self._schedules)
+        return min([oldest, *(edge for edge in following if edge is not None)])
 
     def _knows(self, t: int) -> bool:
         return not self._schedules or self._known[0] <= t <= self._known[1]
@@ -179,7 +185,7 @@ class ListedWindows:
 
     # Families of keys
 
-    def name_keys(self, keys: KeyValues) -> None:
+    def name_keys(self, keys: NumberedKeys) -> None:
         """Learn which keys the numbers of keys stand for."""
         if not self._by_group:
             return
@@ -191,8 +197,8 @@ class ListedWindows:
             if listing.keys and len(known) < len(values):
                 places = [self._key_names.index(name) for name in listing.keys]
                 new = values[len(known) :]
-                found = [listing.groups.get(tuple(value[i] for i in places), -1) for value in new]
-                self._groups[number] = np.concatenate([known, np.array(found, np.int64)])
+                group = [listing.groups.get(tuple(value[i] for i in places), -1) for value in new]
+                self._groups[number] = np.concatenate([known, np.array(group, np.int64)])
 
     def families_of(self, key: np.ndarray) -> Iterator[np.ndarray]:
         """The families that not all keys have: for each chain those of some keys, -1 for keys without windows."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from slicewise.kernels import sorted_unique
 from slicewise.plan.grids import Progression, points_of, progressions_of
-from slicewise.slicing.time.listed import KeyValues, ListedWindows
+from slicewise.slicing.time.listed import NumberedKeys, ListedWindows
 from slicewise.times import INFINITY
 from slicewise.windows import Shape, Window
 
@@ -87,7 +87,7 @@ class PeriodicWindows:
         if self.listed is not None:
             self.listed.cover(low, high)
 
-    def name_keys(self, keys: KeyValues) -> None:
+    def name_keys(self, keys: NumberedKeys) -> None:
         """Learn which keys the numbers of keys stand for, where windows depend on that."""
         if self.listed is not None:
             self.listed.name_keys(keys)

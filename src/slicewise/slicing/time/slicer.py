@@ -65,9 +65,9 @@ def cut_rows(
     one_key = one_key or bool((key == key[0]).all())
     order, cells = None, None
     if not one_key or not (in_order or (times[1:] >= times[:-1]).all()):
-        # One grid: the number of a row's cell is cheap, and small enough for a radix sort. Several: a row's cell must
-        # be looked up, which costs more than to put the rows in order of time and to look up the edges among them.
-        in_order = not edges.has_one_grid
+        # One grid or list: the number of a row's cell is cheap, and small enough for a radix sort. Several: it costs
+        # more to find than to put the rows in order of time and to look up the edges among them.
+        in_order = not edges.has_cheap_cells
         cells = None if in_order else edges.cells(times)
         order = order_by(None if one_key else key, times if cells is None else cells, look=not one_key)
     else:
