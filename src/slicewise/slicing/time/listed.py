@@ -26,7 +26,7 @@ from slicewise.kernels import KeyTimeIndex, enumerate_ranges, sorted_unique
 from slicewise.times import INFINITY, LARGEST_TIME
 from slicewise.windows import Listing, WindowList
 
-__all__ = ["NumberedKeys", "ListedWindows"]
+__all__ = ["ListedWindows", "NumberedKeys"]
 
 #: When more of a schedule must be known, it is asked for about this many edges more than that.
 EDGES_AHEAD = 64

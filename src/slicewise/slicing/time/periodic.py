@@ -24,7 +24,7 @@ import numpy as np
 
 from slicewise.kernels import sorted_unique
 from slicewise.plan.grids import Progression, points_of, progressions_of
-from slicewise.slicing.time.listed import NumberedKeys, ListedWindows
+from slicewise.slicing.time.listed import ListedWindows, NumberedKeys
 from slicewise.times import INFINITY
 from slicewise.windows import Shape, Window
 
