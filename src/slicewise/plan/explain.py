@@ -258,7 +258,8 @@ def _traits(aggregate: Aggregate) -> str:
 
 def _row(label: str, decision: Decision, label_width: int, choice_width: int) -> list[str]:
     """The choice beside its label, and its reason beside that, in as many lines as it takes."""
-    if len(label) > label_width and len(label) > WIDTH - NARROWEST - choice_width - 6:
+    room = WIDTH - max(NARROWEST + choice_width + 6, len(decision.choice) + 4)
+    if len(label) > label_width and len(label) > room:
         # A long expression has lines to itself.
         lines = textwrap.wrap(label, WIDTH - 2)
         return [*(f"  {line}" for line in lines), *_row("", decision, label_width, choice_width)]
