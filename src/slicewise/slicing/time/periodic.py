@@ -55,6 +55,7 @@ class PeriodicWindows:
         self.shape, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
         self.ratio = np.maximum(self.length // self.every, 1)
         self.all_sliding = bool((self.shape == SLIDING).all())
+        self._all_regular, self._shortest = np.arange(len(families)), int(self.every.min(initial=INFINITY))
         #: Windows that are found by search, if there are any: families behind the others.
         self.listed = ListedWindows([listing for _, listing in listed], keys) if listed else None
         self._regular, self._listed = (np.array(some, np.int64) for some in (regular, [number for number, _ in listed]))
@@ -67,7 +68,7 @@ class PeriodicWindows:
     @property
     def common(self) -> np.ndarray:
         """The families that all keys have."""
-        regular = np.arange(len(self.every))
+        regular = self._all_regular
         return regular if self.listed is None else np.concatenate([regular, len(regular) + self.listed.common])
 
     def families_of(self, key: np.ndarray) -> Iterator[np.ndarray]:
@@ -95,7 +96,7 @@ class PeriodicWindows:
     @property
     def shortest(self) -> int:
         """The least distance between the ends of two windows of a family."""
-        return min(int(self.every.min(initial=INFINITY)), INFINITY if self.listed is None else self.listed.shortest)
+        return self._shortest if self.listed is None else min(self._shortest, self.listed.shortest)
 
     # Families, an array of them beside times or numbers of windows
 
