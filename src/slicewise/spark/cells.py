@@ -103,7 +103,8 @@ def _in_bucket(time: Column, points: np.ndarray) -> Column:
     first, last, width = int(points[0]), int(points[-1]), _width(points)
     edges, behind = _constants(points), time - F.lit(first)
     # Spark divides doubles; of a multiple the quotient is at most a little beside a whole number.
-    bucket = F.round((behind - F.pmod(behind, F.lit(width))) / F.lit(width)).cast("int")
+    # Its round() would make a decimal of every one of them.
+    bucket = ((behind - F.pmod(behind, F.lit(width))) / F.lit(width) + F.lit(0.5)).cast("int")
     place = F.get(_constants(buckets), bucket)
     following = F.get(edges, place + 1)
     between = F.when(time >= following, following).otherwise(F.get(edges, place))
