@@ -76,6 +76,7 @@ PICTURES = {
         "of a table": sw.edges([(NINE + timedelta(minutes=a), NINE + timedelta(minutes=b)) for a, b in SHIFTS]),
         "that overlap": sw.edges([(NINE + timedelta(minutes=a), NINE + timedelta(minutes=b)) for a, b in NESTED]),
     },
+    "trailing": {"the 5 minutes before": sw.trailing("5 minutes")},
     "session": {"gap of 5": sw.session("5 minutes"), "gap of 10": sw.session("10 minutes")},
     "rows": {"5 rows": sw.tumbling(sw.rows(5)), "5 rows every 2": sw.sliding(sw.rows(5), every=sw.rows(2))},
     "mixed": {
@@ -165,6 +166,29 @@ def slices() -> None:
     save(figure, "slices")
 
 
+def features() -> None:
+    """Payments, points at which somebody asks, and the windows of what was known then: for ``docs/features.md``."""
+    paid, asked = ([NINE + timedelta(minutes=m) for m in minutes] for minutes in ((2, 9, 14, 31), (10, 17, 45)))
+    figure, ax = plt.subplots(figsize=(7.2, 2.4), layout="constrained")
+    lanes = {"trailing, 15 minutes": [(at - timedelta(minutes=15), at) for at in asked]}
+    tens = [NINE + timedelta(minutes=(at - NINE).seconds // 600 * 10) for at in asked]
+    lanes["tumbling, 10 minutes"] = [(end - timedelta(minutes=10), end) for end in tens]
+    for lane, windows in enumerate(lanes.values(), 1):
+        for nth, (start, end) in enumerate(windows):
+            y = -lane - 0.22 * (nth - 1)
+            ax.barh(y, end - start, left=start, height=0.18, color=f"C{lane - 1}", alpha=0.6)
+            ax.plot([asked[nth]] * 2, [y, 0], color="#B22222", linewidth=0.8, linestyle=(0, (3, 3)), zorder=0)
+    ax.plot(paid, [0.55] * len(paid), "o", color="#333333", markersize=5)
+    ax.plot(asked, [0] * len(asked), "o", markerfacecolor="white", markeredgecolor="#B22222", markersize=6)
+    ax.set_yticks([0.55, 0, -1, -2], ["payments", "points", *lanes])
+    ax.xaxis.set_major_locator(dates.MinuteLocator(byminute=range(0, 60, 10)))
+    ax.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))
+    ax.set_xlim(NINE - timedelta(minutes=8), NINE + timedelta(minutes=50))
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    save(figure, "features")
+
+
 def show(
     results: sw.Results,
     lanes: list[str],
@@ -206,3 +230,4 @@ if __name__ == "__main__":
     markers()
     late()
     slices()
+    features()

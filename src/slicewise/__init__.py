@@ -30,6 +30,7 @@ from slicewise.windows import (
     punctuated,
     session,
     sliding,
+    trailing,
     tumbling,
     user_defined,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "spark",
     "swag",
     "testing",
+    "trailing",
     "tumbling",
     "units",
     "upsert",

@@ -228,6 +228,7 @@ def context_windows() -> st.SearchStrategy[Any]:
         st.builds(lambda x, y: sw.sliding(x, every=y), st.one_of(some, st.integers(1, 20)), coarse),
         st.builds(lambda x, z: sw.sliding(x, every=sw.units(z, "z")), measure, other),
         on_measures(),
+        trailing(),
         st.sampled_from(["v > 2", "v = 0", "w = 'a'"]).map(sw.punctuated),
         st.builds(
             lambda start, end, closed: sw.punctuated(start, end, closed=closed),
@@ -250,6 +251,13 @@ def context_windows() -> st.SearchStrategy[Any]:
         st.builds(lambda m: sw.policy(leaves_three, watch={"v": sw.sum("v")}, every=m, monotone=False), ticks),
         st.builds(lambda m: sw.adaptive("v", confidence=0.9, every=m), ticks),
     )
+
+
+def trailing() -> st.SearchStrategy[Any]:
+    """One window as of each row."""
+    closed = st.sampled_from(["right", "left", "both", "neither"])
+    length = st.one_of(st.integers(1, 40), st.integers(1, 6).map(sw.rows))
+    return st.builds(lambda n, c: sw.trailing(n, closed=c), length, closed)
 
 
 def on_measures() -> st.SearchStrategy[Any]:

@@ -362,6 +362,7 @@ def _example(name: str) -> str:
         "rows": "rows(100)",
         "session": "session('30 seconds')",
         "sliding": "sliding('1 minute', every='1 second')",
+        "trailing": "trailing('1 hour', closed='left')",
         "tumbling": "tumbling('1 minute')",
         "units": "units(10, km)",
         "where": "sum(v).where('v > 3')",

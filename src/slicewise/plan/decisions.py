@@ -14,6 +14,7 @@ from slicewise.windows import Context
 
 __all__ = [
     "Decision",
+    "choose_row_store",
     "choose_store",
     "how_rows_leave",
     "keep_tuples",
@@ -149,6 +150,21 @@ def choose_store(aggregate: AggregateTraits, c: Characteristics, *, exact: bool)
         return Decision("prefix", "invertible and exact on these types: a window is one running value less another")
     why = "floating point would drift" if aggregate.commutative and aggregate.invertible else "it has no inverse"
     return Decision("eager", f"about {slices} slices per window, and {why}: a tree of partials (FlatFAT)")
+
+
+def choose_row_store(aggregate: AggregateTraits, *, exact: bool) -> Decision:
+    """Which store answers ranges of single rows?  ``"prefix"``, ``"doubling"``, ``"wavelet"`` or ``"rows"``.
+
+    There are about as many ranges as rows, and each may be short or hold most of them.
+    """
+    if aggregate.ranked:
+        return Decision("wavelet", "values are ranked once, and all points read off one wavelet matrix")
+    if aggregate.kind in ("holistic", "sketch"):
+        return Decision("rows", "what is kept grows with the rows: those of each point are folded by themselves")
+    if aggregate.commutative and aggregate.invertible and exact:
+        return Decision("prefix", "invertible and exact on these types: a point is one running value less another")
+    why = "floating point would drift" if aggregate.commutative and aggregate.invertible else "it has no inverse"
+    return Decision("doubling", f"{why}: running values in blocks that double, of which a point takes two")
 
 
 def slicing_technique(c: Characteristics, progressions: int, points: int, lists: int = 0) -> Decision:

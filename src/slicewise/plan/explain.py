@@ -18,6 +18,7 @@ from slicewise.errors import SlicewiseError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.decisions import (
     Decision,
+    choose_row_store,
     choose_store,
     how_rows_leave,
     keep_tuples,
@@ -97,7 +98,22 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
         lines += textwrap.wrap(f"and each row: {stored}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     if not ordered or workload.on_clock is not None:
         lines += ["", "on Spark", *explain_routes(workload)]
+    if _is_attached(workload):
+        lines += ["", "as of points", *_explain_points(aggregates)]
     return "\n".join(lines)
+
+
+def _is_attached(workload: Workload) -> bool:
+    """Whether values as of points are what the workload is for: its windows look back, and not all end at ticks."""
+    windows = [query.window for query in workload.queries]
+    return all(window.looks_back for window in windows) and not all(window.is_periodic for window in windows)
+
+
+def _explain_points(aggregates: list[Aggregate]) -> list[str]:
+    """For each aggregate how `attach` answers it, as lines for a terminal."""
+    rows = [(repr(aggregate), _row_store(aggregate)) for aggregate in aggregates]
+    label, choice = min(max(len(name) for name, _ in rows), LONGEST_LABEL), max(len(d.choice) for _, d in rows)
+    return [line for name, decision in rows for line in _row(name, decision, label, choice)]
 
 
 def _opening(workload: Workload, ordered: bool) -> str:
@@ -219,7 +235,17 @@ def _technique(workload: Workload, c: Characteristics) -> Decision:
 def _store(aggregate: Aggregate, c: Characteristics) -> Decision:
     """The store, which depends on types that are not known yet where an inverse may or may not be exact."""
     traits = AggregateTraits.of(aggregate)
-    exact, rounded = (choose_store(traits, c, exact=e) for e in (True, False))
+    return _either(aggregate, *(choose_store(traits, c, exact=e) for e in (True, False)))
+
+
+def _row_store(aggregate: Aggregate) -> Decision:
+    """The store that answers ranges of single rows."""
+    traits = AggregateTraits.of(aggregate)
+    return _either(aggregate, *(choose_row_store(traits, exact=e) for e in (True, False)))
+
+
+def _either(aggregate: Aggregate, exact: Decision, rounded: Decision) -> Decision:
+    """What was decided for types whose inverse is exact, or for others; both where that is open."""
     if exact == rounded or isinstance(unfiltered(aggregate), EXACT):
         return exact
     return Decision(

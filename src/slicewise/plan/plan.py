@@ -18,7 +18,7 @@ from slicewise.columns import holds_dates
 from slicewise.errors import AggregateError, DataError, FailedWindowsError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.costs import Costs
-from slicewise.plan.decisions import Decision, choose_store, needs_tuples
+from slicewise.plan.decisions import Decision, choose_row_store, choose_store, needs_tuples
 from slicewise.results import ResultSchema
 from slicewise.times import LARGEST_TIME, largest_time
 from slicewise.windows import Window
@@ -227,6 +227,7 @@ def plan_for(
     max_slice: MaxSlice = None,
     ties: str = ARRIVAL,
     costs: Costs | None = None,
+    over_rows: bool = False,
 ) -> Plan:
     """Decide everything about a workload whose columns have these types.
 
@@ -246,6 +247,8 @@ def plan_for(
         ``"values"``, where nobody knows how they arrived; ``"sorted"`` if they arrive in the order of values.
     costs
         Where to count what running it costs, if that was counted before.
+    over_rows
+        Ranges are of single rows, as many as there are rows, and not of slices.
     """
     check_max_slice(max_slice)
     c = characteristics_of(workload, ordered=ordered)
@@ -259,7 +262,7 @@ def plan_for(
     monoids, place = shared_monoids(lowering)
     costs = Costs() if costs is None else costs
     costs.watch([*lowering, *monoids])
-    components, answers = _components(lowering, place, monoids, [_store(m, c, store) for m in lowering])
+    components, answers = _components(lowering, place, monoids, [_store(m, c, store, over_rows) for m in lowering])
     windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.is_periodic))
     context = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.needs_rows))
     _check_windows(workload, types, time_type)
@@ -363,11 +366,11 @@ def check_max_slice(max_slice: MaxSlice) -> None:
         )
 
 
-def _store(monoid: Monoid, c: Characteristics, wanted: str | None) -> Decision:
-    aggregate = monoid.aggregate
-    if wanted is None:
-        return choose_store(AggregateTraits.of(aggregate), c, exact=monoid.exact)
-    return Decision(wanted, "asked for")
+def _store(monoid: Monoid, c: Characteristics, wanted: str | None, over_rows: bool) -> Decision:
+    traits = AggregateTraits.of(monoid.aggregate)
+    if over_rows:
+        return choose_row_store(traits, exact=monoid.exact)
+    return choose_store(traits, c, exact=monoid.exact) if wanted is None else Decision(wanted, "asked for")
 
 
 def _components(

@@ -8,9 +8,12 @@ The names below are the contract with the stages that run a workload elsewhere: 
 """
 
 from slicewise.slicing.ahead import ahead_length
+from slicewise.slicing.answers.lowering import joined_columns
+from slicewise.slicing.as_of import AsOf, Points
+from slicewise.slicing.attaching import check_attachable, event_rows, points_of, raise_failures, with_attached_names
 from slicewise.slicing.compose import Composition
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.input import CLOCK_TYPE, EVENT_TIME, bounds_type, watermark_limit
+from slicewise.slicing.input import CLOCK_TYPE, EVENT_TIME, Batch, bounds_type, watermark_limit
 from slicewise.slicing.operator import LateRow, Operator, Stats
 from slicewise.slicing.rows.context_state import ContextAwareState
 from slicewise.slicing.rows.gaps import GapError
@@ -31,7 +34,9 @@ __all__ = [
     "COUNTED",
     "EVENT_TIME",
     "FORMAT",
+    "AsOf",
     "BadRows",
+    "Batch",
     "BoundState",
     "Composition",
     "ContextAwareState",
@@ -43,6 +48,7 @@ __all__ = [
     "Operator",
     "OperatorState",
     "PeriodicWindows",
+    "Points",
     "Shard",
     "Slices",
     "State",
@@ -50,13 +56,19 @@ __all__ = [
     "Tuples",
     "ahead_length",
     "bounds_type",
+    "check_attachable",
     "column_of",
     "cut_stream",
     "describe",
+    "event_rows",
     "fingerprint",
     "is_lifted",
+    "joined_columns",
     "limit_of",
+    "points_of",
+    "raise_failures",
     "show_rows",
     "watermark_lag",
     "watermark_limit",
+    "with_attached_names",
 ]

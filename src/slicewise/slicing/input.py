@@ -31,6 +31,7 @@ __all__ = [
     "parse_types",
     "picked",
     "read_batch",
+    "read_keys",
     "selected_rows",
     "to_times",
     "value_in",
@@ -389,6 +390,11 @@ def _arrow(data: Any, name: str, type_: pa.DataType | None) -> pa.Array:
         return array
     plain = type_.value_type if pa.types.is_dictionary(type_) else type_
     return conform(_column(array, name, None), plain, name).to_arrow()
+
+
+def read_keys(data: Any, name: str) -> pa.Array:
+    """A key column, whatever its type."""
+    return _arrow(data, name, None)
 
 
 def _column(data: Any, name: str, type_: pa.DataType | None) -> Column:

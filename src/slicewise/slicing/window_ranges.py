@@ -37,6 +37,9 @@ class WindowRanges:
     repeats
         At how many ticks each is due, if at more than its own ``end``. Only windows that were never reported and that
         nothing can change any more are due at several.
+    times
+        The event times that are reported beside bounds that are none, where they are not those of the first and the
+        last row.
     partials
         Where whoever found the windows has their partials already; ranges are then among those.
     """
@@ -51,6 +54,7 @@ class WindowRanges:
     rows: np.ndarray | None = None
     repeats: Repeats | None = None
     partials: Any = None
+    times: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def none(cls) -> WindowRanges:
@@ -73,6 +77,7 @@ class WindowRanges:
             self.rows,
             None if self.repeats is None else self.repeats.take(index),
             self.partials,
+            None if self.times is None else (self.times[0][index], self.times[1][index]),
         )
 
     def divided(self) -> tuple[WindowRanges, WindowRanges]:
@@ -92,4 +97,4 @@ class WindowRanges:
         return replace(self, **columns)
 
 
-_COLUMNS = tuple(f.name for f in fields(WindowRanges) if f.name not in ("rows", "repeats", "partials"))
+_COLUMNS = tuple(f.name for f in fields(WindowRanges) if f.name not in ("rows", "repeats", "partials", "times"))

@@ -23,26 +23,37 @@ from slicewise.spark.types import read, spark_type
 from slicewise.spark.versions import arrow_function, has_arrow_functions
 from slicewise.workload import without_punctuation, without_where
 
-__all__ = ["FilteredSource", "with_computed", "with_data", "with_meant"]
+__all__ = ["FilteredSource", "is_data", "is_meant", "with_computed", "with_data", "with_meant"]
 
 
 def with_meant(source: Source) -> Source:
     """The source of a batch without the rows that its workload does not mean."""
+    if source.workload.where is None:
+        return source
+    frame = source.frame.where(is_meant(source))
+    return dataclasses.replace(source, workload=without_where(source.workload), frame=frame)
+
+
+def is_meant(source: Source) -> Column:
+    """Whether the workload means a row of the source: true, or else false or null."""
     where = source.workload.where
     if where is None:
-        return source
-    meant = _asked(where, source)
-    return dataclasses.replace(source, workload=without_where(source.workload), frame=source.frame.where(meant))
+        return F.lit(True)
+    return _asked(where, source)
 
 
 def with_data(source: Source) -> Source:
     """The source of a batch without the rows that are no data, for queries that do not see them."""
-    punctuation = source.workload.punctuation
-    if punctuation is None:
+    if source.workload.punctuation is None:
         return source
-    data = ~F.coalesce(_asked(punctuation, source), F.lit(False))
-    workload = without_punctuation(source.workload)
-    return dataclasses.replace(source, workload=workload, frame=source.frame.where(data))
+    frame = source.frame.where(is_data(source))
+    return dataclasses.replace(source, workload=without_punctuation(source.workload), frame=frame)
+
+
+def is_data(source: Source) -> Column:
+    """Whether a row of the source is data, and no punctuation."""
+    punctuation = source.workload.punctuation
+    return F.lit(True) if punctuation is None else ~F.coalesce(_asked(punctuation, source), F.lit(False))
 
 
 def _asked(condition: Expression, source: Source) -> Column:

@@ -1,7 +1,7 @@
 """Testing: the tools that slicewise is tested with, for your windows and aggregates too. Beside the path; no engine.
 
 * :class:`Oracle` gives every result of a workload by definition, :func:`value_of` that of one aggregate over one list
-  of rows, :func:`fold` the final values after all corrections;
+  of rows, :func:`fold` the final values after all corrections, :func:`attached` the values as of points;
 * :func:`in_order`, :func:`football` and :func:`disordered` make streams from a seed;
 * :func:`check_laws` looks for a counterexample to what an aggregate promises;
 * :func:`stream` runs a workload on Spark over given micro-batches.
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from slicewise.testing.as_of import attached
 from slicewise.testing.definitions import value_of
 from slicewise.testing.folding import fold
 from slicewise.testing.laws import check_laws
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
 
     from slicewise.workload import Workload
 
-__all__ = ["Oracle", "Stream", "check_laws", "disordered", "fold", "football", "in_order", "stream", "value_of"]
+__all__ = [
+    "Oracle",
+    "Stream",
+    "attached",
+    "check_laws",
+    "disordered",
+    "fold",
+    "football",
+    "in_order",
+    "stream",
+    "value_of",
+]
 
 
 def stream(

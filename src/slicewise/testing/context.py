@@ -66,6 +66,7 @@ _DEFINITIONS: dict[str, Definition] = {
     "frames": context_windows.frames,
     "policy": user_code.policy,
     "adaptive": adaptive_windows.adaptive,
+    "trailing": context_windows.trailing,
     "user_defined": user_code.deterministic,
 }
 
@@ -97,6 +98,7 @@ class ContextQuery:
         self._by_value = by_value
         self._failures, self._second = failures, second
         self._define = definition
+        self._ends_in_time = query.window.kind == "trailing" and ROWS not in query.window.measures
         self._measures = [m.column for m in query.window.measures if m.column is not None]
         self._rows: dict[Key, list[Row]] = {}
         self._left_out: set[Row] = set()
@@ -161,7 +163,8 @@ class ContextQuery:
             change = "insert" if before is None else "update"
             now[identity] = Reported(revision + 1, held, decided)
             window = f"key {key}, window {identity[:2]}"
-            values = results_of(self.query, held, self._by_value, window, self._failures, second=self._second)
+            end = identity[1] if self._ends_in_time else None
+            values = results_of(self.query, held, self._by_value, window, self._failures, end, self._second)
             yield self._result(key, identity, change, revision + 1, values)
         self._reported[key] = now
 

@@ -12,6 +12,9 @@ window                                  holds                       start, end  
 other kinds on rows or units            as on event time            these bounds               as above
 ``session(units(x))``                   a run less far apart        [first, last + x)          at the first row beyond
 ``punctuated``                          from marker to marker       times of the markers       at the marker behind it
+``trailing(n)``                         the rows of n before each   [t - n, t]                 after t; at t where the
+                                        time t that has rows                                   rows at t are not in it
+``trailing(rows(n))``                   the last n up to each row   these positions            after its row
 ``frames``                              a run that meets the        times of its first row     at the row that breaks
                                         condition                   and of the row behind it   the run
 ``sliding`` with two measures,          at each tick of ``every``,  positions; time and tick;  after the m-th row; at
@@ -50,6 +53,7 @@ __all__ = [
     "measure_sessions",
     "multi_measure",
     "punctuated",
+    "trailing",
     "units",
 ]
 
@@ -200,6 +204,36 @@ def frames(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     ends = [next((j for j in range(i, len(rows)) if not meets[j]), len(rows)) for i in starts]
     runs = zip(starts, ends, strict=True)
     return [_run(rows, low, high) for low, high in runs if high - low >= query.window.min_rows]
+
+
+def trailing(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """As of each time that has rows, or as of each row.
+
+    ::
+
+        times      0   5 5      12                 trailing(10)
+                  -]                               [-10, 0]
+              ---------]                           [-5, 5]
+                     (----------]                  [2, 12]
+    """
+    window, windows = query.window, []
+    at_end, at_start = window.closed in ("right", "both"), window.closed in ("left", "both")
+    if window.length.measure == ROWS:
+        for i, row in enumerate(rows):
+            high = i + at_end
+            low = max(0, high - (window.length.size - 1 + at_end + at_start))
+            windows.append(WindowRange(low, high, low, high, row.time + 1, row.time))
+        return windows
+    for t in sorted({row.time for row in rows}):
+        start = t - window.length.size
+        held = [
+            i
+            for i, row in enumerate(rows)
+            if start < row.time < t or (at_start and row.time == start) or (at_end and row.time == t)
+        ]
+        low, high = (held[0], held[-1] + 1) if held else (0, 0)
+        windows.append(WindowRange(start, t, low, high, t + 1 if at_end else t, t))
+    return windows
 
 
 def multi_measure(query: Any, rows: Sequence[Row]) -> list[WindowRange]:

@@ -10,7 +10,7 @@ from slicewise.windows.conditional import Conditional, Frames, Punctuated, frame
 from slicewise.windows.custom import EVERY_ROW, Evict, Policy, UserDefined, policy, user_defined
 from slicewise.windows.edges import ScheduledEdges, TableEdges, edges
 from slicewise.windows.families import PeriodicFamily, Progression, Shape
-from slicewise.windows.kinds import Context, Window
+from slicewise.windows.kinds import Context, LookBack, Window
 from slicewise.windows.listings import Listing, WindowList
 from slicewise.windows.regular import (
     Between,
@@ -25,6 +25,7 @@ from slicewise.windows.regular import (
     tumbling,
 )
 from slicewise.windows.sessions import Session, session
+from slicewise.windows.trailing import Trailing, trailing
 
 __all__ = [
     "EVERY_ROW",
@@ -38,6 +39,7 @@ __all__ = [
     "Frames",
     "Landmark",
     "Listing",
+    "LookBack",
     "PeriodicFamily",
     "Policy",
     "Progression",
@@ -47,6 +49,7 @@ __all__ = [
     "Shape",
     "Sliding",
     "TableEdges",
+    "Trailing",
     "UserDefined",
     "Window",
     "WindowList",
@@ -60,6 +63,7 @@ __all__ = [
     "punctuated",
     "session",
     "sliding",
+    "trailing",
     "tumbling",
     "user_defined",
 ]

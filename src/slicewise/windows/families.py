@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from slicewise.times import INFINITY
 
 __all__ = ["PeriodicFamily", "Progression", "Shape"]
@@ -86,3 +88,18 @@ class PeriodicFamily(NamedTuple):
             return frozenset()
         ends = range(1, self.last + 1) if self.last < INFINITY else ()
         return frozenset([self.origin, *(self.phase + m * self.every for m in ends)])
+
+    def ended_by(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the last window that ends at or before some instants starts and ends; there is nothing in none.
+
+        >>> family = PeriodicFamily(Shape.CUMULATIVE, every=5, phase=0, length=10, origin=0)
+        >>> family.ended_by(np.array([4, 5, 12]))
+        (array([-10,   0,   0]), array([ 0,  5, 10]))
+        """
+        number = np.minimum((time - self.phase) // self.every, self.last)
+        end = self.phase + number * self.every
+        if self.shape == Shape.SLIDING:
+            return end - self.length, end
+        if self.shape == Shape.CUMULATIVE:
+            return self.origin + (end - 1 - self.origin) // self.length * self.length, end
+        return np.full(len(time), self.origin), np.where(number < 1, self.origin, end)

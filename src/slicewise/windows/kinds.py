@@ -13,8 +13,9 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 
 from slicewise.amounts import ROWS, TIME, Amount, Measure
@@ -23,7 +24,7 @@ from slicewise.windows.families import PeriodicFamily, Progression
 from slicewise.windows.listings import Listing
 from slicewise.windows.parameters import in_time_unit
 
-__all__ = ["Context", "Window"]
+__all__ = ["Context", "LookBack", "Window"]
 
 
 class Context(enum.Enum):
@@ -33,6 +34,26 @@ class Context(enum.Enum):
     FORWARD_FREE = "forward context free"
     FORWARD_AWARE = "forward context aware"
     SESSION = "session"
+
+
+class LookBack(NamedTuple):
+    """Windows as of some instants, one entry each.
+
+    Attributes
+    ----------
+    start, end
+        Their bounds.
+    first, behind
+        The rows in them are those from ``first`` to before ``behind``.
+    rows
+        Where they hold so many rows at most, the last of these.
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    first: np.ndarray
+    behind: np.ndarray
+    rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +125,17 @@ class Window:
     def overlap(self) -> int:
         """How many windows hold a row at once: the length over the slide."""
         return 1 if self.family is None else self.family.overlap
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether there is one window of it as of any instant, which holds nothing that comes after."""
+        return self.is_periodic and self.family is not None
+
+    def as_of(self, time: np.ndarray) -> LookBack:
+        """The windows as of some instants; where they end at ticks, that of the last tick at or before."""
+        assert self.family is not None
+        start, end = self.family.ended_by(time)
+        return LookBack(start, end, start, end)
 
     @property
     def state_classes(self) -> frozenset[type]:

@@ -17,6 +17,7 @@ from slicewise.errors import QueryError, did_you_mean
 from slicewise.options import RunOptions
 from slicewise.windows import Window
 from slicewise.windows.parameters import Length
+from slicewise.workload.attaching import Attachable
 from slicewise.workload.processing import ProcessingTime, check_on_clock
 from slicewise.workload.query import Query
 from slicewise.workload.read_rows import ReadRows
@@ -44,7 +45,7 @@ __all__ = ["Workload"]
 
 
 @dataclass(frozen=True, init=False)
-class Workload(ReadRows):
+class Workload(ReadRows, Attachable):
     """Any number of window queries over one table or stream.
 
     Parameters

@@ -19,7 +19,7 @@ from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges
 from slicewise.plan.plan import Group, Plan
 from slicewise.results import INSERT, RETRACT, Block
-from slicewise.slicing.answers.lowering import Asked
+from slicewise.slicing.answers.lowering import Asked, joined_columns
 from slicewise.slicing.answers.range_stores import STORES, LazyStore, Store
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.keys import KeyTable
@@ -177,7 +177,7 @@ class Answers:
             label = partial(fan_out.first_query, w.family)
             lowering = Asked(self.plan, self.keys, label, w.key, w.start, w.end, by_position, to_end)
             values = self._values(group, lowering, partials, w)
-            times = partials.times(w.low, w.high) if by_position else None
+            times = w.times or (partials.times(w.low, w.high) if by_position else None)
             keys = self.keys.decode(w.key) if window is None else ()
             block = Block(keys, query, w.start, w.end, how[0], how[1], values, times, w.repeats)
             blocks.append(self._finished(block, w.key, window, w.decided))
@@ -185,6 +185,9 @@ class Answers:
 
     def _values(self, group: Group, lowering: Asked, partials: Partials, windows: WindowRanges) -> tuple[Column, ...]:
         """The results of a group's aggregates over windows. Aggregates of one component share its ranges."""
+        held = windows.high > windows.low
+        if not held.all():
+            return self._values_with_empty(group, lowering, partials, windows, held)
         ranges: dict[int, Parts] = {}
         values = []
         for aggregate in group.aggregates:
@@ -192,6 +195,22 @@ class Answers:
             if answer.component not in ranges:
                 ranges[answer.component] = partials.query(answer.component, windows.low, windows.high)
             values.append(lowering.lower(answer.monoid, pick_parts(ranges[answer.component], answer.places)))
+        return tuple(values)
+
+    def _values_with_empty(
+        self, group: Group, lowering: Asked, partials: Partials, windows: WindowRanges, held: np.ndarray
+    ) -> tuple[Column, ...]:
+        """The same where some windows have no rows: theirs is the value of no rows."""
+        index, others = np.flatnonzero(held), np.flatnonzero(~held)
+        some = self._values(group, lowering.take(index), partials, windows.take(index)) if len(index) else ()
+        empty = lowering.take(others[:1])
+        place = np.full(len(held), len(index))
+        place[index] = np.arange(len(index))
+        values = []
+        for at, aggregate in enumerate(group.aggregates):
+            monoid = self.plan.answers[aggregate].monoid
+            nothing = empty.lower_nothing(monoid)
+            values.append(joined_columns([*some[at : at + 1], nothing]).take(place))
         return tuple(values)
 
     def retractions(

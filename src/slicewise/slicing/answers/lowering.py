@@ -6,20 +6,20 @@ for answers does, and says it in :class:`Asked`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, take_parts
 from slicewise.aggregates.guarded import GuardedMonoid
-from slicewise.columns import Column
+from slicewise.columns import Column, column_of_objects
 from slicewise.errors import OverflowInWindowError, OverfullError, UserCodeInWindowError
 from slicewise.plan.plan import Plan
 from slicewise.results import OPEN_END, WindowLabel
 from slicewise.slicing.keys import KeyTable
 
-__all__ = ["Asked"]
+__all__ = ["Asked", "joined_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,20 @@ class Asked:
                 raise OverflowInWindowError(error.reason, self.label(at)) from None
             raise
 
+    def lower_nothing(self, bound: Monoid) -> Column:
+        """The result of no rows, for the first of these windows."""
+        return replace(self, to_end=False).lower(bound, bound.identities(min(len(self.key), 1)))
+
+    def take(self, index: np.ndarray) -> Asked:
+        """The windows at ``index``."""
+        return replace(
+            self,
+            query_of=lambda at: self.query_of(int(index[at])),
+            key=self.key[index],
+            start=self.start[index],
+            end=self.end[index],
+        )
+
     def _lower_user_code(self, bound: GuardedMonoid, parts: Parts) -> Column:
         """The results of an aggregate of the user's; those that failed are null, and noted."""
         column, failures = bound.lower_each(parts)
@@ -95,3 +109,13 @@ def _first_to_fail(monoid: Monoid, parts: Parts) -> int:
         else:
             low = middle
     return low
+
+
+def joined_columns(columns: Sequence[Column]) -> Column:
+    """Columns of one result end to end."""
+    if len(columns) == 1:
+        return columns[0]
+    if all(column.type == columns[0].type for column in columns):
+        return Column.concat(list(columns))
+    # The type follows from the values, of which a piece may have none.
+    return column_of_objects([value for column in columns for value in column.to_pylist()], columns[0].type)

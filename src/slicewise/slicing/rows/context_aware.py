@@ -326,12 +326,12 @@ class ContextAwareQueries:
             partials: SharedCuts = windows.partials or cuts
             if windows.rows is not None:
                 partials = SharedCuts(self.plan, self.monoids, view, [windows], some=windows.rows)
-            queries, by_position = self._queries[number], discretiser.by_position
+            queries, by_position, to_end = self._queries[number], discretiser.by_position, discretiser.ends_in_time
             before = self.state.reported.get(discretiser.name, ReportedWindows.none())
             if not len(before) and (windows.decided < step.horizon).all():
                 # Nothing was reported that could change, and nothing is reported now that could.
                 reported[discretiser.name] = ReportedWindows.none()
-                blocks += answers.blocks(windows, queries, partials, by_position=by_position)
+                blocks += answers.blocks(windows, queries, partials, by_position=by_position, to_end=to_end)
                 continue
             several, windows = windows.divided()
             blocks += answers.blocks(several, queries, partials, by_position=by_position)
@@ -342,7 +342,8 @@ class ContextAwareQueries:
             blocks += answers.retractions(compared.gone, queries, by_position=by_position)
             shown = compared.shown
             marks = compared.change, compared.now.revision[shown]
-            blocks += answers.blocks(windows.take(shown), queries, partials, *marks, by_position=by_position)
+            shown_windows = windows.take(shown)
+            blocks += answers.blocks(shown_windows, queries, partials, *marks, by_position=by_position, to_end=to_end)
             reported[discretiser.name] = compared.now.correctable(step.horizon)
         return reported, blocks
 

@@ -141,6 +141,8 @@ class Discretiser:
     refusals
         The column, one of ``notes``, that says which rows count, where user code that fails on a row costs that row in
         these windows alone. None where it costs it in all windows on rows, or there is none.
+    ends_in_time
+        Windows end at an event time that is known without rows behind it, so that time passes after their last row.
     slide
         What lies between two ticks at which windows are reported, whether rows have come or not; None where only rows
         bring windows about.
@@ -148,6 +150,7 @@ class Discretiser:
 
     by_position = False
     distinct = False
+    ends_in_time = False
     measures: tuple[str, ...] = ()
     sliced_measure: str | None = None
     refusals: str | None = None

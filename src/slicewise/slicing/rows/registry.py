@@ -16,8 +16,9 @@ from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, 
 from slicewise.slicing.rows.edge_windows import EdgeWindows
 from slicewise.slicing.rows.measure_windows import MeasureSessions, MultiMeasureWindows, UnitWindows
 from slicewise.slicing.rows.policy_windows import PolicyWindows
+from slicewise.slicing.rows.trailing_windows import TrailingRows, TrailingTimes
 from slicewise.slicing.rows.user_windows import UserWindows
-from slicewise.windows import Adaptive, Frames, Policy, Punctuated, Session, Sliding, UserDefined, Window
+from slicewise.windows import Adaptive, Frames, Policy, Punctuated, Session, Sliding, Trailing, UserDefined, Window
 
 __all__ = ["DISCRETISERS", "DISCRETISERS_ON_AXES", "discretisers_for"]
 
@@ -32,6 +33,7 @@ DISCRETISERS: dict[type[Window], Callable[[Any], Discretiser]] = {
     Punctuated: lambda window: (ConditionWindows if window.end is None else PunctuationWindows)(window),
     Session: MeasureSessions,
     Sliding: MultiMeasureWindows,
+    Trailing: lambda window: (TrailingRows if window.counts_rows else TrailingTimes)(window),
     UserDefined: lambda window: (EdgeWindows if window.places_edges else UserWindows)(window),
 }
 

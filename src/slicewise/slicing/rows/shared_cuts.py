@@ -114,8 +114,14 @@ class SharedCuts:
 
     def content(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What tells whether windows still hold the same rows: arrivals of the first and last row, and how many."""
-        first, last = self._place(low), self._place(high - 1)
-        return self.view.first_arrival(first), self.view.last_arrival(last), self.count(low, high)
+        held = high > low
+        if held.all():
+            first, last = self._place(low), self._place(high - 1)
+            return self.view.first_arrival(first), self.view.last_arrival(last), self.count(low, high)
+        arrivals = np.full((2, len(low)), -1)
+        first, last = self._place(low[held]), self._place(high[held] - 1)
+        arrivals[:, held] = self.view.first_arrival(first), self.view.last_arrival(last)
+        return arrivals[0], arrivals[1], self.count(low, high)
 
     def count(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """How many rows there are in ranges."""
