@@ -20,6 +20,7 @@ from slicewise.slicing import with_attached_names
 from slicewise.spark import attaching
 from slicewise.spark.types import spark_type
 from slicewise.testing import attached
+from slicewise.testing import stream as run_stream
 from tests.arrow_rows import rows_with_maps
 from tests.slicing import strategies as some
 from tests.slicing.test_attach import LOOKING_BACK
@@ -234,3 +235,46 @@ def test_pieces_of_any_size_give_the_same_answers(stream, chunk, batch_rows):
     for point, row in zip(points, expected, strict=True):
         for i, (name, value) in enumerate(row.items()):
             assert is_same(values[point["id"]][f"a{i}"], value), (name, point, values[point["id"]])
+
+
+def test_a_stream_reports_what_attach_adds(spark):
+    """Rows out of order and late ones over four micro-batches; folded, every time of a key has the values as of it."""
+    rng = np.random.default_rng(8)
+    stream = [
+        {"k": "xy"[i % 2], "t": int(t), "v": int(v)}
+        for i, (t, v) in enumerate(
+            zip(np.arange(400) // 2 + rng.integers(0, 30, 400), rng.integers(-9, 9, 400), strict=True)
+        )
+    ]
+    windows = {
+        "right": sw.trailing(20),
+        "left": sw.trailing(20, closed="left"),
+        "both": sw.trailing(7, closed="both"),
+        "neither": sw.trailing(7, closed="neither"),
+    }
+    workload = sw.Workload("t", keys=["k"], watermark=5, lateness=1000)
+    for name, window in windows.items():
+        workload = workload.query(name, window, n=sw.count(), s=sw.sum("v"), top=sw.max("v"), mean=sw.avg("v"))
+    workload = workload.query("grid", sw.sliding(20, every=10), n=sw.count())
+    types = {"k": pa.string(), "t": pa.int64(), "v": pa.int64()}
+    batches = [frame_of(spark, stream[at : at + 100], types) for at in range(0, 400, 100)]
+    ended = frame_of(spark, [{"k": k, "t": 5000, "v": 0} for k in "xy"], types)
+    found = run_stream([*batches, ended], workload).toArrow()
+    table = pa.Table.from_pylist(stream, pa.schema(list(types.items())))
+    expected = workload.attach(table).to_pylist()
+    by_time = {(row["k"], row["t"]): row for row in expected}
+    mine = {(r["query"], r["k"], r["window"]["end"]): r for r in plain_rows(found) if r["window"]["end"] < 4900}
+    for name in windows:
+        assert {(k, t) for query, k, t in mine if query == name} == set(by_time)
+        for (k, t), row in by_time.items():
+            for column in ("n", "s", "top", "mean"):
+                assert is_same(mine[name, k, t][column], row[f"{name}_{column}"]), (name, k, t, column)
+    # In a batch, too.
+    batch = {
+        (r["query"], r["k"], r["window"]["end"]): r
+        for r in plain_rows(workload.run(frame_of(spark, stream, types)).toArrow())
+    }
+    for at, row in batch.items():
+        if at[0] != "grid":
+            assert all(is_same(row[c], by_time[at[1:]][f"{at[0]}_{c}"]) for c in ("n", "s", "top", "mean"))
+    assert sum(at[0] == "left" for at in batch) == len(by_time)

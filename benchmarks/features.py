@@ -1,0 +1,258 @@
+"""How fast are values as of points?  `attach` beside Spark's RANGE frames and an inequality join, answers checked.
+
+    python benchmarks/features.py [--quick] [--events N] [--points N] [--limit SECONDS] [--runs N] [--save FILE]
+
+5 million events of 10 000 keys over 40 days; the sizes of keys are Zipf's, and the largest has half a million events.
+Count, sum and maximum of the hour, the day and the 30 days before: for the events themselves, and for 500 000 other
+points. Beside `attach` stand Spark's own RANGE frames, with and without ``spark.sql.window.segmentTree.enabled`` (for
+other points, over events and points together), and for other points the join of each point with the events before it.
+
+Data lies in Parquet. Every way and every length runs in a process of its own, writes to the ``noop`` sink after a first
+run that warms up, and is the median of the runs; one that takes longer than ``--limit`` is stopped. Where a way ends in
+time, the sums of all its columns must be those of `attach`; those of `attach` itself are compared with NumPy, row by
+row, for the largest key and for some others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+import slicewise as sw
+from slicewise.spark import local_session
+
+SECOND, HOUR = 1_000_000, 3600
+DAYS = 40
+LENGTHS = {"1 h": HOUR, "24 h": 24 * HOUR, "30 d": 30 * 24 * HOUR}
+#: All three at once.
+ALL = "all"
+SEGMENT_TREE = "spark.sql.window.segmentTree.enabled"
+ROWS, POINTS = "the events", "other points"
+#: The ways, each with what it can be asked for.
+WAYS = {
+    "attach": (ROWS, POINTS),
+    "range frames": (ROWS, POINTS),
+    "range frames, segment tree": (ROWS, POINTS),
+    "join": (POINTS,),
+}
+COLUMNS = ("n", "s", "top")
+#: Keys whose values are compared with NumPy's; they are numbered by size.
+CHECKED = (0, 7, 400)
+
+
+def write(folder: Path, events: int, points: int, keys: int) -> None:
+    """Events and points from a seed, in files of some hundred thousand rows."""
+    rng = np.random.default_rng(11)
+    share = 1 / np.arange(1, keys + 1)
+    for name, rows in (("events", events), ("points", points)):
+        table = pa.table(
+            {
+                "k": rng.choice(keys, rows, p=share / share.sum()),
+                "ts": pa.array(rng.integers(0, DAYS * 86_400 * SECOND, rows), pa.timestamp("us", "UTC")),
+                "v": rng.normal(100, 30, rows),
+            }
+        )
+        (folder / name).mkdir()
+        for part, at in enumerate(range(0, rows, 400_000)):
+            pq.write_table(table.slice(at, 400_000), folder / name / f"{part:03}.parquet")
+
+
+# The ways
+
+
+def lengths_of(name: str) -> dict[str, int]:
+    return LENGTHS if name == ALL else {name: LENGTHS[name]}
+
+
+def by_attach(events: DataFrame, points: DataFrame | None, length: str) -> DataFrame:
+    workload = sw.Workload("ts", keys=["k"])
+    for i, seconds in enumerate(lengths_of(length).values()):
+        aggregates = {"n": sw.count(), "s": sw.sum("v"), "top": sw.max("v")}
+        workload = workload.query(f"q{i}", sw.trailing(f"{seconds} seconds"), **aggregates)
+    return workload.attach(events) if points is None else workload.attach(points, events)
+
+
+def by_frames(events: DataFrame, points: DataFrame | None, length: str) -> DataFrame:
+    rows = events
+    if points is not None:
+        asked = points.select("k", "ts", F.col("v").alias("w"), F.lit(True).alias("is_point"))
+        rows = events.unionByName(asked, allowMissingColumns=True)
+    at = F.unix_micros("ts")
+    values: list[Column] = []
+    for i, seconds in enumerate(lengths_of(length).values()):
+        over = Window.partitionBy("k").orderBy(at).rangeBetween(-seconds * SECOND + 1, 0)
+        functions = {"n": F.count("v"), "s": F.sum("v"), "top": F.max("v")}
+        values += [function.over(over).alias(f"q{i}_{name}") for name, function in functions.items()]
+    if points is None:
+        return rows.select("*", *values)
+    return rows.select("k", "ts", F.col("w").alias("v"), "is_point", *values).where("is_point").drop("is_point")
+
+
+def by_join(events: DataFrame, points: DataFrame | None, length: str) -> DataFrame:
+    assert points is not None
+    ((_, seconds),) = lengths_of(length).items()
+    events = events.select(F.col("k").alias("ek"), F.unix_micros("ts").alias("at"), F.col("v").alias("ev"))
+    numbered = points.withColumn("id", F.monotonically_increasing_id()).withColumn("t", F.unix_micros("ts"))
+    near = (F.col("k") == F.col("ek")) & (F.col("at") <= F.col("t")) & (F.col("at") > F.col("t") - seconds * SECOND)
+    found = numbered.join(events, near, "left").groupBy("id", "k", "ts", "v")
+    return found.agg(F.count("ev").alias("q0_n"), F.sum("ev").alias("q0_s"), F.max("ev").alias("q0_top")).drop("id")
+
+
+BY = {"attach": by_attach, "range frames": by_frames, "range frames, segment tree": by_frames, "join": by_join}
+
+
+# One measurement, in a process of its own
+
+
+def run_one(way: str, what: str, length: str, folder: str, runs: int, limit: float) -> None:
+    """Print the seconds of the runs and the sums of all columns; `attach` is compared with NumPy."""
+    spark = local_session()
+    spark.conf.set(SEGMENT_TREE, str("segment tree" in way).lower())
+
+    def result() -> DataFrame:
+        events = spark.read.parquet(f"{folder}/events")
+        return BY[way](events, spark.read.parquet(f"{folder}/points") if what == POINTS else None, length)
+
+    seconds = []
+    for _ in range(runs + 1):
+        begin = time.perf_counter()
+        result().write.format("noop").mode("overwrite").save()
+        seconds.append(time.perf_counter() - begin)
+        if seconds[0] > limit / (runs + 1):
+            break
+    names = [f"q{i}_{c}" for i in range(len(lengths_of(length))) for c in COLUMNS]
+    sums = result().agg(*(F.sum(name).alias(name) for name in names)).collect()[0].asDict()
+    if way == "attach":
+        check(spark, result(), length, Path(folder))
+    print(json.dumps({"seconds": seconds[1:] or seconds, "sums": sums, "spark": spark.version}))
+    spark.stop()
+
+
+def check(spark: SparkSession, found: DataFrame, length: str, folder: Path) -> None:
+    """Compare the rows of some keys with what NumPy finds among all events of the key."""
+    events = pq.read_table(folder / "events", columns=["k", "ts", "v"])
+    key, at, value = events["k"].to_numpy(), events["ts"].cast(pa.int64()).to_numpy(), events["v"].to_numpy()
+    rows = found.where(F.col("k").isin(*CHECKED)).withColumn("t", F.unix_micros("ts")).drop("ts").toArrow()
+    for k in CHECKED:
+        of_key = np.flatnonzero(key == k)
+        of_key = of_key[np.argsort(at[of_key], kind="stable")]
+        times, values = at[of_key], value[of_key]
+        mine = rows.filter(pa.compute.equal(rows["k"], int(k)))
+        sample = np.random.default_rng(k).permutation(mine.num_rows)[:200]
+        for row in mine.take(pa.array(sample)).to_pylist():
+            for i, seconds in enumerate(lengths_of(length).values()):
+                low, high = np.searchsorted(times, [row["t"] - seconds * SECOND, row["t"]], "right")
+                inside = values[low:high]
+                assert row[f"q{i}_n"] == len(inside), row
+                assert row[f"q{i}_top"] == (inside.max() if len(inside) else None), row
+                total = row[f"q{i}_s"]
+                assert total is None if not len(inside) else abs(total - inside.sum()) <= 1e-9 * abs(total), row
+
+
+# The table
+
+
+def measured(way: str, what: str, length: str, given: argparse.Namespace, folder: str) -> dict | None:
+    """One measurement, stopped after the limit; None then."""
+    command = [sys.executable, __file__, "--one", way, what, length, folder]
+    command += ["--runs", str(given.runs), "--limit", str(given.limit)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=given.limit, env=os.environ)
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode:
+        raise SystemExit(f"{way}, {what}, {length}: {done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def table(given: argparse.Namespace, folder: str) -> list[dict]:
+    found = []
+    for what in (ROWS, POINTS):
+        print(f"\n{what}\n  {'':<28}" + "".join(f"{length:>12}" for length in (*LENGTHS, ALL)))
+        sums: dict[str, dict] = {}
+        for way, can in WAYS.items():
+            if what not in can:
+                continue
+            cells = []
+            for length in (*LENGTHS, ALL):
+                if way == "join" and length == ALL:
+                    continue
+                outcome = measured(way, what, length, given, folder)
+                seconds = None if outcome is None else statistics.median(outcome["seconds"])
+                cells.append(f">{given.limit:.0f} s" if seconds is None else f"{seconds:.2f} s")
+                found.append({"way": way, "what": what, "length": length, "seconds": seconds, "limit": given.limit})
+                if outcome is not None:
+                    expected = sums.setdefault(length, outcome["sums"])
+                    for name, total in outcome["sums"].items():
+                        near = abs(total - expected[name]) <= 1e-9 * abs(total)
+                        assert near, f"{way}, {what}, {length}: {name} is {total}, and not {expected[name]}"
+            print(f"  {way:<28}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
+    return found
+
+
+def bars(found: list[dict]) -> None:
+    """What was promised, and whether it was reached."""
+    print("\nbars")
+    for what in (ROWS, POINTS):
+        by = {(f["way"], f["length"]): f for f in found if f["what"] == what}
+
+        def best(length: str, by: dict = by) -> float:
+            return min(f["seconds"] or f["limit"] for (way, n), f in by.items() if n == length and way != "attach")
+
+        mine = {length: by["attach", length]["seconds"] or float("inf") for length in LENGTHS}
+        _bar(f"{what}: 30 d, at least 5 times as fast as Spark's best way", best("30 d") / mine["30 d"], at_least=5)
+        _bar(f"{what}: 1 h, never slower than Spark's best way", best("1 h") / mine["1 h"], at_least=1)
+        _bar(f"{what}: 30 d in at most 1.3 times the time of 1 h", mine["30 d"] / mine["1 h"], at_most=1.3)
+
+
+def _bar(what: str, value: float, at_least: float | None = None, at_most: float | None = None) -> None:
+    reached = value >= at_least if at_least is not None else value <= (at_most or 0)
+    print(f"  {what:<70} {value:>8.2f}  {'reached' if reached else 'NOT REACHED'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="200 000 events, 20 000 points, one run")
+    parser.add_argument("--events", type=int)
+    parser.add_argument("--points", type=int)
+    parser.add_argument("--keys", type=int, default=10_000)
+    parser.add_argument("--limit", type=float, default=600, help="stop a way after so many seconds, all runs together")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--save", type=Path, help="write the figures as JSON")
+    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    given.events = given.events or (200_000 if given.quick else 5_000_000)
+    given.points = given.points or (20_000 if given.quick else 500_000)
+    given.runs = given.runs or (1 if given.quick else 3)
+    if given.one:
+        run_one(*given.one, given.runs, given.limit)
+        return
+    print(
+        f"slicewise {sw.__version__}, Python {platform.python_version()}, {given.events:,} events, "
+        f"{given.points:,} points"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), given.events, given.points, given.keys)
+        found = table(given, folder)
+    bars(found)
+    if given.save:
+        given.save.parent.mkdir(parents=True, exist_ok=True)
+        given.save.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
