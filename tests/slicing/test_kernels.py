@@ -108,6 +108,14 @@ def test_order_by_of_one_key_is_a_stable_sort(values, key):
     assert_ordered([key] * len(values), values)
 
 
+WIDE_KEYS = st.sampled_from([0, 5, 2**16 - 1, 2**16, 2**16 + 5, 2**20, 2**31])
+
+
+@given(st.lists(st.tuples(WIDE_KEYS, st.integers(-(2**50), 2**50) | st.integers(0, 3)), max_size=40))
+def test_order_by_of_keys_and_times_that_do_not_fit_together(rows):
+    assert_ordered([k for k, _ in rows], [v for _, v in rows])
+
+
 @pytest.mark.parametrize(("spread", "sort"), [(100, "argsort"), (10**9, "sort"), (HUGE, "lexsort")])
 def test_each_range_takes_its_own_sort(spread, sort, monkeypatch):
     """The three paths are really taken: the other two are out of reach."""

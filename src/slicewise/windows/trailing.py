@@ -18,8 +18,8 @@ __all__ = ["Trailing", "trailing"]
 CLOSED = {"right": (False, True), "left": (True, False), "both": (True, True), "neither": (False, False)}
 
 
-#: How many rows come within a length of time, and so how many windows hold a row, nobody knows.
-MANY = 100
+#: How many rows come within a length of time, and so how many windows hold a row. Nobody knows; more than a few.
+ROWS_WITHIN = 100
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +55,7 @@ class Trailing(Window):
 
     @property
     def overlap(self) -> int:
-        return self.most or MANY if self.counts_rows else MANY
+        return self.most or ROWS_WITHIN if self.counts_rows else ROWS_WITHIN
 
     @property
     def looks_back(self) -> bool:
