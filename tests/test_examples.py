@@ -98,6 +98,24 @@ PRINTED = {
         "22:00  card A  1 h: 0   12 h: 0   24 h: 4",
         "22:00  card B  1 h: 1   12 h: 1   24 h: 2",
     ],
+    "features": [
+        "card A at 01 Jun 12:00, fraud: False",
+        "last hour 4 payments, 191 spent; the day before 58 payments",
+        "30 days   mean 44.19, top 89, 3 shops",
+        "last      [68, 53, 24]",
+        "card A at 01 Jun 12:10, fraud: True",
+        "last hour 4 payments, 212 spent; the day before 58 payments",
+        "30 days   mean 44.2, top 89, 3 shops",
+        "last      [53, 24, 67]",
+        "card B at 01 May 09:00, fraud: False",
+        "last hour 0 payments, 0 spent; the day before 0 payments",
+        "30 days   mean 42.21, top 84, 3 shops",
+        "last      [6, 21, 42]",
+        "card C at 05 Jun 00:00, fraud: True",
+        "last hour 0 payments, 0 spent; the day before 0 payments",
+        "30 days   mean None, top None, 0 shops",
+        "last      []",
+    ],
     "late_corrections": [
         "batch 0  insert   trip      08:05 to 08:35  2 rides, 5 km",
         "batch 1  insert   per hour  08:00 to 09:00  3 rides, 9 km",
@@ -110,7 +128,7 @@ PRINTED = {
         "finally  trip      08:05 to 09:10  4 rides, 18 km",
     ],
 }
-SPARK = {"batch_sliding", "rolling", "late_corrections"}
+SPARK = {"batch_sliding", "features", "rolling", "late_corrections"}
 #: One script on Spark in a process of its own is enough to show that they start and stop a session.
 HERE = SPARK - {"batch_sliding"}
 LONGEST = 60
