@@ -326,24 +326,23 @@ class ContextAwareQueries:
             partials: SharedCuts = windows.partials or cuts
             if windows.rows is not None:
                 partials = SharedCuts(self.plan, self.monoids, view, [windows], some=windows.rows)
-            queries, by_position, to_end = self._queries[number], discretiser.by_position, discretiser.ends_in_time
+            queries, how = self._queries[number], {"by_position": discretiser.by_position}
+            on_time = {**how, "to_end": discretiser.ends_in_time}
             before = self.state.reported.get(discretiser.name, ReportedWindows.none())
             if not len(before) and (windows.decided < step.horizon).all():
                 # Nothing was reported that could change, and nothing is reported now that could.
                 reported[discretiser.name] = ReportedWindows.none()
-                blocks += answers.blocks(windows, queries, partials, by_position=by_position, to_end=to_end)
+                blocks += answers.blocks(windows, queries, partials, **on_time)
                 continue
             several, windows = windows.divided()
-            blocks += answers.blocks(several, queries, partials, by_position=by_position)
+            blocks += answers.blocks(several, queries, partials, **how)
             now = _entries(windows, partials)
             if not discretiser.distinct:
                 now = replace(now, nth=ordinals(windows.family, windows.key, windows.start, windows.end))
             compared = before.compare(now)
-            blocks += answers.retractions(compared.gone, queries, by_position=by_position)
-            shown = compared.shown
-            marks = compared.change, compared.now.revision[shown]
-            shown_windows = windows.take(shown)
-            blocks += answers.blocks(shown_windows, queries, partials, *marks, by_position=by_position, to_end=to_end)
+            blocks += answers.retractions(compared.gone, queries, **how)
+            shown, marks = compared.shown, (compared.change, compared.now.revision[compared.shown])
+            blocks += answers.blocks(windows.take(shown), queries, partials, *marks, **on_time)
             reported[discretiser.name] = compared.now.correctable(step.horizon)
         return reported, blocks
 
