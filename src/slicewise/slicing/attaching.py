@@ -76,6 +76,10 @@ def check_attachable(workload: Workload) -> None:
         raise QueryError("the workload has no queries; add one: .query('hour', sw.trailing('1 hour'), n=sw.count())")
     if workload.on_clock is not None:
         raise QueryError("`attach` needs a time column; got a workload on processing time", parameter="time")
+    if workload.watermark_from is not None:
+        raise QueryError(
+            "`attach` takes tables, which have no watermarks; leave `watermark_from` out", parameter="time"
+        )
     check_runnable(workload)
     for query in workload.queries:
         if not query.window.looks_back:

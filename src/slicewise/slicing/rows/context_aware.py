@@ -326,23 +326,23 @@ class ContextAwareQueries:
             partials: SharedCuts = windows.partials or cuts
             if windows.rows is not None:
                 partials = SharedCuts(self.plan, self.monoids, view, [windows], some=windows.rows)
-            queries, how = self._queries[number], {"by_position": discretiser.by_position}
-            on_time = {**how, "to_end": discretiser.ends_in_time}
+            queries, by_position = self._queries[number], discretiser.by_position
+            how: Any = {"by_position": by_position, "to_end": discretiser.ends_in_time}
             before = self.state.reported.get(discretiser.name, ReportedWindows.none())
             if not len(before) and (windows.decided < step.horizon).all():
                 # Nothing was reported that could change, and nothing is reported now that could.
                 reported[discretiser.name] = ReportedWindows.none()
-                blocks += answers.blocks(windows, queries, partials, **on_time)
+                blocks += answers.blocks(windows, queries, partials, **how)
                 continue
             several, windows = windows.divided()
-            blocks += answers.blocks(several, queries, partials, **how)
+            blocks += answers.blocks(several, queries, partials, by_position=by_position)
             now = _entries(windows, partials)
             if not discretiser.distinct:
                 now = replace(now, nth=ordinals(windows.family, windows.key, windows.start, windows.end))
             compared = before.compare(now)
-            blocks += answers.retractions(compared.gone, queries, **how)
+            blocks += answers.retractions(compared.gone, queries, by_position=by_position)
             shown, marks = compared.shown, (compared.change, compared.now.revision[compared.shown])
-            blocks += answers.blocks(windows.take(shown), queries, partials, *marks, **on_time)
+            blocks += answers.blocks(windows.take(shown), queries, partials, *marks, **how)
             reported[discretiser.name] = compared.now.correctable(step.horizon)
         return reported, blocks
 
