@@ -116,7 +116,7 @@ def with_attached_names(workload: Workload, names: Sequence[Any]) -> Workload:
 def points_of(workload: Workload, time: str | None) -> Workload:
     """What is read of points: their keys, and their time under the name that it has there."""
     name = workload.time if time is None else time
-    unfiltered = {"where": None, "punctuation": None, "watermark_from": None}
+    unfiltered: Any = {"where": None, "punctuation": None, "watermark_from": None}
     return dataclasses.replace(workload, time=name, order=(), watermark=0, lateness=0, **unfiltered)
 
 
