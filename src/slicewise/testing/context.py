@@ -147,7 +147,8 @@ class ContextQuery:
         now: dict[Identity, Reported] = {}
         for w in windows:
             held = [row for row in rows[w.low : w.high] if not row.punctuation]
-            if w.due <= watermark and held:
+            # As of a row there is a window also where nothing comes before the row.
+            if w.due <= watermark and (held or self.query.window.kind == "trailing"):
                 identity = next((w.start, w.end, n) for n in range(len(windows)) if (w.start, w.end, n) not in now)
                 revision = reported[identity].revision if identity in reported else -1
                 now[identity] = Reported(revision, held, w.decided)
