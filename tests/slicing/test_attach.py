@@ -19,7 +19,7 @@ from slicewise.testing import attached
 from tests.slicing.strategies import aggregates_over, rows, trailing, windows
 
 TYPES = {"t": pa.int64(), "v": pa.int64(), "w": pa.string(), "k": pa.string(), "j": pa.int64(), "o": pa.int64()}
-LOOKING_BACK = st.one_of(trailing(), trailing(), windows().filter(lambda w: w.kind != "session"))
+LOOKING_BACK = st.one_of(trailing(), trailing(), windows().filter(lambda w: w.looks_back))
 
 
 @st.composite
