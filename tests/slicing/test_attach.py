@@ -16,10 +16,18 @@ import slicewise as sw
 from slicewise.same import is_same
 from slicewise.slicing import as_of
 from slicewise.testing import attached
-from tests.slicing.strategies import aggregates_over, rows, trailing, windows
+from tests.slicing.strategies import aggregates_over, rows, trailing
 
 TYPES = {"t": pa.int64(), "v": pa.int64(), "w": pa.string(), "k": pa.string(), "j": pa.int64(), "o": pa.int64()}
-LOOKING_BACK = st.one_of(trailing(), trailing(), windows().filter(lambda w: w.looks_back))
+LENGTH, OFFSET = st.integers(1, 20), st.integers(-7, 7)
+LOOKING_BACK = st.one_of(
+    trailing(),
+    st.builds(lambda n, o: sw.tumbling(n, offset=o), LENGTH, OFFSET),
+    st.builds(lambda n, e, o: sw.sliding(n, every=e, offset=o), LENGTH, LENGTH, OFFSET),
+    st.builds(lambda e, k, o: sw.cumulative(e * k, every=e, offset=o), st.integers(1, 6), st.integers(1, 4), OFFSET),
+    st.builds(lambda e, s: sw.landmark(every=e, since=s), LENGTH, st.integers(-30, 60)),
+    st.builds(lambda s, n: sw.between(s, s + n), st.integers(-30, 60), LENGTH),
+)
 
 
 @st.composite
