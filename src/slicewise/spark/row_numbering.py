@@ -108,8 +108,12 @@ def _picked(monoid: Monoid, source: Source, slice_columns: SliceColumns) -> Read
     kind, (name,) = type(monoid.aggregate), monoid.aggregate.columns
     label, pick, end = ("first", F.min_by, F.min) if kind is First else ("last", F.max_by, F.max)
     position, time = (source.selected(F.col(place)) for place in (POSITION, TIME))
-    value = slice_columns.column((label, name), pick(source.internal(name), position))
-    return partial(_read_pick, slice_columns.column((label,), end(time)), value, monoid.identity[0])
+    value, of_rows = source.internal(name), [label]
+    if monoid.aggregate.skips_nulls:
+        position, time = (F.when(value.isNotNull(), place) for place in (position, time))
+        of_rows += ["not null", name]
+    picked = slice_columns.column((*of_rows, "value", name), pick(value, position))
+    return partial(_read_pick, slice_columns.column((*of_rows, "time"), end(time)), picked, monoid.identity[0])
 
 
 def _read_pick(time: str, value: str, missing: int, columns: Mapping[str, pa.Array]) -> Parts:
