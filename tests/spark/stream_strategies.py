@@ -38,6 +38,11 @@ def micro_batches(draw: st.DrawFn, *, bad: bool = False) -> Batches:
     return [*found, last_batch(found)]
 
 
+def says_how_long(workload: sw.Workload) -> bool:
+    """Whether windows may be reported before they end: a schedule does not say when its last ones will."""
+    return all(query.window.reach is not None for query in workload.queries)
+
+
 def last_batch(batches: Batches) -> list[list[dict[str, Any]]]:
     """A row far in the future, so that all other windows come to their end; for every key, so that none misses it."""
     every = [row for batch in batches for part in batch for row in part if row["t"] is not None]

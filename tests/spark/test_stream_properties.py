@@ -21,7 +21,7 @@ from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same
 from tests.slicing.strategies import context_windows, windows
 from tests.spark.stream_fake import Crash, FakeStream, Reference, Workers
-from tests.spark.stream_strategies import any_workloads, micro_batches
+from tests.spark.stream_strategies import any_workloads, micro_batches, says_how_long
 
 #: A stream costs more than an operator: fewer examples than elsewhere.
 some = fewer(6, least=5)
@@ -51,11 +51,6 @@ def test_every_micro_batch_gives_the_results_of_operator_and_oracle(workload, ba
     assert sum(r.late for r in stream.metrics) == len(oracle.late())
     assert sum(r.rows for r in stream.metrics) == sum(row["t"] is not None for row in data_rows(workload, batches))
     assert sum(r.bad for r in stream.metrics) == sum(row["t"] is None for row in meant(workload, batches))
-
-
-def says_how_long(workload: sw.Workload) -> bool:
-    """Whether windows may be reported before they end: a schedule does not say when its last ones will."""
-    return all(query.window.reach is not None for query in workload.queries)
 
 
 @some

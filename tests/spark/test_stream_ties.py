@@ -21,7 +21,7 @@ from tests.slicing.strategies import (
     workloads,
 )
 from tests.spark.stream_fake import FakeStream, Workers
-from tests.spark.stream_strategies import last_batch
+from tests.spark.stream_strategies import last_batch, says_how_long
 
 #: A stream costs more than an operator: fewer examples than elsewhere.
 some = fewer(6, least=5)
@@ -127,7 +127,7 @@ def test_random_workloads_give_what_a_batch_gives_wherever_they_are_cut(workload
 
 
 @some
-@given(st.one_of(workloads(), mixed_workloads()), waiting, st.data())
+@given(st.one_of(workloads(), mixed_workloads()).filter(says_how_long), waiting, st.data())
 def test_with_emit_changes_too(workload, wait, data):
     workload = workload.with_delays(wait, workload.lateness)
     batches = cut(data.draw(tied_streams(wait)), data)

@@ -26,7 +26,7 @@ from tests.slicing.unit_time import TICKS, in_durations, in_integers
 from tests.spark.running import compare, in_process, on_spark, rows_of
 from tests.spark.stream_fake import FakeStream, Reference, Workers
 from tests.spark.stream_running import Folder
-from tests.spark.stream_strategies import micro_batches
+from tests.spark.stream_strategies import micro_batches, says_how_long
 
 some = fewer(6, least=5)
 
@@ -80,7 +80,7 @@ def test_every_micro_batch_gives_the_results_of_the_definition(ticks, batches, u
 
 
 @some
-@given(waiting_workloads(), micro_batches(), st.sampled_from(sorted(UNITS)), st.data())
+@given(waiting_workloads().filter(says_how_long), micro_batches(), st.sampled_from(sorted(UNITS)), st.data())
 def test_with_changes_and_restarts_too(ticks, batches, unit, data):
     batches, workload = in_column(batches, unit, data), in_durations(ticks, unit)
     stream = FakeStream(workload, emit="changes", late="collect")
