@@ -95,9 +95,9 @@ def test_random_workloads_have_the_values_of_the_definition(spark, data):
 
 
 def test_a_large_table_equals_the_process_range_frames_and_a_join(spark):
-    """Awkward names, a nested column, a key without events, null keys: 60 000 rows of which one key has a third."""
+    """Awkward names, a nested column, a key without events, null keys: 12 000 rows of which one key has a third."""
     rng = np.random.default_rng(3)
-    n = 60_000
+    n = 12_000
     key = pa.array(np.minimum(rng.zipf(1.5, n), 200).astype(str), mask=rng.random(n) < 0.01)
     seconds = rng.integers(0, 40 * 86_400, n)
     table = pa.table(
