@@ -142,7 +142,9 @@ def test_what_the_last_two_snapshots_need_stays_and_the_rest_is_deleted():
 def test_store_that_fails_in_the_background_loses_nothing():
     store = Bytes()
     op = workload_on(store, n=30).operator()
-    found = feed(op, 0, 50)
+    found = feed(op, 0, 45)
+    op.snapshot()  # now nodes are in the store and nowhere else, however slow the thread is that writes
+    found += feed(op, 45, 50)
     store.broken = True
     with pytest.raises(StoreError, match=r"^the store is gone$"):
         op.snapshot()
