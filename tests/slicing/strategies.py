@@ -166,14 +166,16 @@ class LastThree:
 
 
 class SessionByEdges:
-    """A window that places its edges: rows at most five apart belong together, and late ones join sessions."""
+    """A window that places its edges: rows at most a gap apart belong together, and late ones join sessions."""
+
+    gap = 5
 
     def notify_context(self, time: int, row: dict[str, Any], edges: Any) -> None:
         if edges.ends and time <= edges.ends[-1]:
             edges.remove_end(edges.ends[-1])
         else:
             edges.add_start(time)
-        edges.add_end(time + 5)
+        edges.add_end(time + self.gap)
 
 
 class AfterEach:

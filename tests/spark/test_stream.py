@@ -18,6 +18,7 @@ from slicewise.bad_rows import AHEAD, BAD, GAP, LATE, NO_TIME, metric_name
 from slicewise.same import is_same
 from slicewise.spark.streaming.shard_reports import SHARD_METRICS
 from slicewise.testing import Oracle, fold
+from tests.slicing.strategies import SessionByEdges
 from tests.spark.running import compare, in_process, on_spark
 from tests.spark.stream_running import SCHEMA, SECOND, Folder, Run, plain, table_of
 
@@ -25,15 +26,10 @@ FAR = 600  # seconds; all other rows come long before
 WAIT = 2
 
 
-class Visits:
+class Visits(SessionByEdges):
     """Sessions of 400 ms, by edges that user code places."""
 
-    def notify_context(self, time, row, edges):
-        if edges.ends and time <= edges.ends[-1]:
-            edges.remove_end(edges.ends[-1])
-        else:
-            edges.add_start(time)
-        edges.add_end(time + 400_000)
+    gap = 400_000
 
 
 class BeforeThrees:

@@ -18,6 +18,7 @@ from slicewise.spark.streaming import inspecting, key_chunks, processor
 from slicewise.spark.streaming.packs import read_rows
 from slicewise.spark.streaming.processor import HEAD
 from tests.slicing.running import assert_same
+from tests.slicing.strategies import SessionByEdges
 from tests.spark.stream_fake import Crash, FakeStream, Reference, Workers
 
 TYPES = {"k": pa.string(), "v": pa.int64()}
@@ -42,15 +43,10 @@ class Pairs:
         return (1, 1) if self.seen % 2 == 1 and self.seen > 1 else (self.seen == 1, 0)
 
 
-class Visits:
+class Visits(SessionByEdges):
     """Sessions of rows at most 20 apart, by edges."""
 
-    def notify_context(self, time, row, edges):
-        if edges.ends and time <= edges.ends[-1]:
-            edges.remove_end(edges.ends[-1])
-        else:
-            edges.add_start(time)
-        edges.add_end(time + 20)
+    gap = 20
 
 
 def fake(workload, **how):

@@ -216,7 +216,7 @@ class Engine:
 
     def _horizons(self, times: np.ndarray) -> np.ndarray:
         """The horizon when each of some rows came: in order, each is the watermark for the next, step or no step."""
-        if not self.plan.ordered or not len(times):
+        if not self.plan.ordered:
             return np.full(len(times), self.horizon)
         lateness = min(self.plan.workload.lateness, INFINITY)
         before = np.concatenate([[self._horizon(self.latest)], times[:-1] - lateness])
