@@ -24,7 +24,7 @@ from slicewise.spark.streaming.processor import FORMAT as CHECKPOINT_FORMAT
 from tests.spark.stream_fake import FakeHandle, FakeStream, Workers
 
 FOLDER = Path(__file__).parent
-TYPES = {"k": pa.string(), "v": pa.int64(), "w": pa.string()}
+TYPES = {"k": pa.string(), "v": pa.int64(), "w": pa.string(), "o": pa.int64()}
 #: After so many steps the state was written.
 WRITTEN_AFTER = 6
 STEPS = 12
@@ -54,6 +54,57 @@ def of_computed_columns() -> sw.Workload:
         .query("values", sw.sliding(40, every=20), different=sw.count_distinct("v", "w"), middle=sw.median(twice))
         .query("counts", sw.sliding(sw.rows(4), every=sw.rows(2)), seen=sw.histogram(twice), top=sw.largest("v", 2))
         .query("visits", sw.session(7), best=sw.max_by("w", twice), rise=sw.longest_rise("v"))
+    )
+
+
+class Visits:
+    """Windows that place their edges: rows at most 6 apart, and how many rows that were."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def notify_context(self, time: int, row: dict[str, Any], edges: Any) -> None:
+        """Called with each row."""
+        self.rows += 1
+        if edges.ends and time <= edges.ends[-1]:
+            edges.remove_end(edges.ends[-1])
+        else:
+            edges.add_start(time)
+        edges.add_end(time + 5 + self.rows % 2)
+
+
+class Shifts:
+    """A schedule: 12 of every 16, and with every other one a longer window that holds two."""
+
+    def next_edge(self, t: int) -> int:
+        """The first start or end after ``t``."""
+        return min(
+            start + length for start in (t // 16 * 16, t // 16 * 16 + 16) for length in (0, 12) if start + length > t
+        )
+
+    def windows(self, after: int, upto: int) -> list[tuple[int, int]]:
+        """Those that hold an instant of this range."""
+        starts = range(after // 16 * 16 - 16, upto, 16)
+        listed = [(s, s + 12) for s in starts] + [(s, s + 28) for s in starts if s % 32 == 0]
+        return [(start, end) for start, end in listed if start < upto and end > after]
+
+
+def of_edges_and_measures() -> sw.Workload:
+    """Windows from tables and schedules and by user code that places edges, on every measure, with markers."""
+    base = sw.Workload(time="t", keys=["k"], watermark=5, lateness=40, punctuation="w = 'cc'")
+    table = {"start": [0, 20, 40, 65, 90, 130], "end": [25, 40, 60, 95, 160, 150], "k": list("xyxxyx")}
+    return (
+        base.query("table", sw.edges([(start, start + 23) for start in range(0, 200, 20)]), total=sw.sum("v"))
+        .query("by key", sw.edges(table), n=sw.count(), all=sw.collect_list("w"))
+        .query("schedule", sw.edges(Shifts()), high=sw.max("v"))
+        .query("placed", sw.user_defined(Visits), total=sw.sum("v"))
+        .query("marked", sw.punctuated("w = 'cc'", "v = 4"), n=sw.count())
+        .query("part", sw.between(sw.rows(3), sw.rows(30)), total=sw.sum("v"))
+        .query("growing", sw.cumulative(sw.rows(6), every=sw.rows(2)), n=sw.count("v"))
+        .query("ever", sw.landmark(every=sw.units(10, "o"), since=0), total=sw.sum("v"))
+        .query("legs", sw.session(sw.units(2, "o")), n=sw.count())
+        .query("recent", sw.trailing(10), high=sw.max("v"))
+        .query("few", sw.trailing(sw.rows(3)), total=sw.sum("v"))
     )
 
 
@@ -124,7 +175,11 @@ class Case:
             yield checkpoint
 
 
-CASES = [Case("", kept_in_every_way, 5, 4), Case("-computed", of_computed_columns, 6, 5)]
+CASES = [
+    Case("", kept_in_every_way, 5, 4),
+    Case("-computed", of_computed_columns, 6, 5),
+    Case("-edges", of_edges_and_measures, 6, 5),
+]
 
 
 def _is_enough(total: dict[str, Any], oldest: dict[str, Any]) -> bool:
@@ -138,7 +193,7 @@ def rows_of(step: int) -> list[dict[str, Any]]:
         time = 13 * step + (5 * i + 3 * step) % 17
         value = None if (i + step) % 7 == 0 else (3 * i + step) % 6
         text = "abc"[i % 3] * (1 + step % 2)
-        rows.append({"t": time, "k": "xy"[(i * i + step) % 2], "v": value, "w": text})
+        rows.append({"t": time, "k": "xy"[(i * i + step) % 2], "v": value, "w": text, "o": time // 2})
     return rows
 
 

@@ -267,6 +267,22 @@ def test_every_shard_gets_a_pack_from_every_partition_that_has_rows():
     assert sum(p.rows for mine in packs.values() for p in mine) == 3
 
 
+@pytest.mark.parametrize("window", [sw.tumbling(10), sw.tumbling(sw.rows(2)), sw.session(3)])
+def test_a_query_is_as_complete_as_in_process_when_only_rows_outside_of_where_have_come(window):
+    """A filter changes what is counted, never when: rows that nobody asks for are rows that came."""
+    base = sw.Workload("t", keys=["k"], watermark=5, lateness=10, where="v > 0")
+    workload, batch = base.query("q", sw.tumbling(20), n=sw.count()), [{"t": 31, "k": "a", "v": 0}]
+    stream = fake(workload)
+    stream.batch([batch])
+    stream = stream.again(workload.query("added", window, s=sw.sum("v")), types=TYPES)
+    op = workload.operator(types=TYPES)
+    op.process_batch({name: [row[name] for row in batch] for name in ("t", *TYPES)})
+    op.advance(31 - 5)
+    since = op.add_query("added", window, s=sw.sum("v"))
+    stream.batch([[{"t": 40, "k": "a", "v": 1}]])
+    assert [head["since"] for head in stream.heads()] == [{"added": since}] * 3
+
+
 # What is refused
 
 

@@ -143,6 +143,13 @@ class Shard:
         numbers = self.keys.encode(keys, count)
         self._core.insert_slices(replace(slices, key=numbers[slices.key]))
 
+    def follow(self, latest: int) -> None:
+        """Take note of the latest event time of all rows, those of other shards and those that nobody asks for too.
+
+        It is part of what a query that is added later says: since when it is complete.
+        """
+        self.engine.follow(np.array([latest]))
+
     def begin(self, queries: Sequence[str], at: int) -> None:
         """Let added queries report what starts at or after this event time, where the watermark runs ahead of rows."""
         engine = self.engine

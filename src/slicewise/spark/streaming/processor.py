@@ -211,6 +211,7 @@ class ShardProcessor(StatefulProcessor):
             shard.take_rows(columns)
         results = Results()
         if begun:
+            shard.follow(head["latest"])
             results = _advance(shard, job.watermark(head["latest"] + silence))
         returned = ReturnedRows(shard, job.workload, job.output, packed, fail=job.bad == "fail")
         bad += returned.counts()
