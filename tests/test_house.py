@@ -45,7 +45,7 @@ STAGES = {
 #: The stages that import pyspark: where workloads run, and where rows come from.
 ON_SPARK = {"spark", "sources"}
 #: Beside the path, with the highest rank that each may import. Nothing on the path imports these.
-BESIDE = {"sources": 2, "testing": 8, "cli": 8, "plot": 8, "__main__": 8}
+BESIDE = {"sources": 2, "baselines": 7, "testing": 8, "cli": 8, "plot": 8, "__main__": 8}
 #: `Workload.explain`, `operator` and `run` open later stages, when they are called and not before.
 DOORS = {"workload"}
 #: The package itself hands out the public names of all stages.
