@@ -132,11 +132,11 @@ class Result(NamedTuple):
     key : tuple
         The values of the key columns, in the order of ``Workload.keys``.
     query : str
-        The name of the query.
+        The name of the query; None in the wide shape, where a result is about all of them.
     start, end : int or float
         The window's bounds in the query's measure: event times as microseconds since the epoch (or as the integers of
         an integer time column), positions for counts, numbers for units. ``end`` is None for a window still open when
-        the data ended.
+        the data ended, ``start`` in the wide shape.
     change : str
         ``"insert"``, ``"update"`` or ``"retract"``.
     revision : int
@@ -155,8 +155,8 @@ class Result(NamedTuple):
     """
 
     key: tuple[Any, ...]
-    query: str
-    start: int | float
+    query: str | None
+    start: int | float | None
     end: int | float | None
     change: str
     revision: int
@@ -180,6 +180,9 @@ class ResultSchema:
         For each query its name and, in order, its result columns.
     column_types
         The Arrow type of each result column.
+    wide
+        Whether a row has the values of all queries whose windows end together. It then has no query and no window, and
+        all columns stand under one query without a name.
     """
 
     key_names: tuple[str, ...]
@@ -188,6 +191,7 @@ class ResultSchema:
     queries: tuple[tuple[str, tuple[str, ...]], ...]
     column_types: dict[str, pa.DataType]
     unit: str = "microseconds"
+    wide: bool = False
 
     def instants(self, times: np.ndarray) -> pa.Array:
         """Event times as window bounds; null where a window is still open.
@@ -204,8 +208,9 @@ class ResultSchema:
         bounds = pa.struct([("start", self.time_type), ("end", self.time_type)])
         span = pa.struct([("start", pa.float64()), ("end", pa.float64())])
         keys = [pa.field(n, t) for n, t in zip(self.key_names, self.key_types, strict=True)]
-        fixed = [("query", pa.string()), ("window", bounds), ("span", span), ("change", pa.string())]
-        fixed.append(("revision", pa.int32()))
+        fixed = [("query", pa.string()), ("window", bounds), ("span", span)]
+        fixed = [("end", self.time_type)] if self.wide else fixed
+        fixed += [("change", pa.string()), ("revision", pa.int32())]
         return pa.schema([*keys, *fixed, *self.column_types.items()])
 
     def joined(self, other: ResultSchema) -> tuple[ResultSchema, np.ndarray]:
@@ -361,7 +366,8 @@ class Results:
                 row = [column[i] for column in values] if values else [None] * len(columns)
                 shown_end = None if end == OPEN_END else end
                 by_column = dict(zip(columns, row, strict=True))
-                yield Result(key, name, start, shown_end, CHANGES[change], revision, by_column)
+                shown_name, shown_start = (None, None) if self.schema.wide else (name, start)
+                yield Result(key, shown_name, shown_start, shown_end, CHANGES[change], revision, by_column)
 
     def _python_values(self, block: Block, place: int) -> list[Any]:
         """One column of values of a block."""
@@ -439,23 +445,30 @@ class Results:
 
     @staticmethod
     def _table(block: Block, schema: ResultSchema, arrow: pa.Schema) -> pa.Table:
-        names = np.array([name for name, _ in schema.queries], object)
-        window = arrow.field("window").type
-        first, last = (block.start, block.end) if block.times is None else block.times
-        bounds = [schema.instants(b) for b in (first, last)]
-        span = arrow.field("span").type
         data: dict[str, pa.Array] = {n: k.to_arrow() for n, k in zip(schema.key_names, block.keys, strict=True)}
-        data["query"] = pa.array(names[block.query], pa.string())
-        data["window"] = pa.StructArray.from_arrays(bounds, fields=list(window))
-        data["span"] = pa.nulls(len(block), span)
-        if block.times is not None:
-            ends = [pa.array(b, mask=b == OPEN_END).cast(pa.float64()) for b in (block.start, block.end)]
-            data["span"] = pa.StructArray.from_arrays(ends, fields=list(span))
+        data |= {"end": schema.instants(block.end)} if schema.wide else _windows(block, schema, arrow)
         data["change"] = pa.array(np.array(CHANGES, object)[block.change], pa.string())
         data["revision"] = pa.array(block.revision, pa.int32())
         for name, type_ in schema.column_types.items():
             data[name] = value_column(block, schema, name, type_)
         return pa.table(data, schema=arrow)
+
+
+def _windows(block: Block, schema: ResultSchema, arrow: pa.Schema) -> dict[str, pa.Array]:
+    """Query, window and span of each result."""
+    names = np.array([name for name, _ in schema.queries], object)
+    window = arrow.field("window").type
+    first, last = (block.start, block.end) if block.times is None else block.times
+    bounds = [schema.instants(b) for b in (first, last)]
+    span = arrow.field("span").type
+    data: dict[str, pa.Array] = {}
+    data["query"] = pa.array(names[block.query], pa.string())
+    data["window"] = pa.StructArray.from_arrays(bounds, fields=list(window))
+    data["span"] = pa.nulls(len(block), span)
+    if block.times is not None:
+        ends = [pa.array(b, mask=b == OPEN_END).cast(pa.float64()) for b in (block.start, block.end)]
+        data["span"] = pa.StructArray.from_arrays(ends, fields=list(span))
+    return data
 
 
 def value_column(block: Block, schema: ResultSchema, name: str, type_: pa.DataType) -> pa.Array:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,16 @@ def of_edges_and_measures() -> sw.Workload:
     )
 
 
+def look_backs() -> sw.Workload:
+    """Windows that end together, of which results hold the differences from tick to tick."""
+    base = sw.Workload(time="t", keys=["k"], watermark=5, lateness=40)
+    return (
+        base.query("ten", sw.sliding(10, every=2), n=sw.count(), total=sw.sum("v"))
+        .query("thirty", sw.sliding(30, every=2), high=sw.max("v"), texts=sw.collect_list("w"))
+        .query("two", sw.tumbling(2), n=sw.count())
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     """A workload, and the first formats of its state that every later version reads."""
@@ -116,6 +126,7 @@ class Case:
     workload: Callable[[], sw.Workload]
     first_snapshot: int
     first_checkpoint: int
+    form: Mapping[str, Any] = field(default_factory=dict)
 
     def snapshot(self, version: int) -> Path:
         """The file of a snapshot."""
@@ -135,7 +146,7 @@ class Case:
 
     def new_operator(self) -> Any:
         """An operator that has seen nothing."""
-        return self.workload().operator(types=TYPES)
+        return self.workload().operator(types=TYPES, **self.form)
 
     def new_stream(self, handles: dict[int, FakeHandle] | None = None) -> FakeStream:
         """A stream on two shards, from scratch or from a state; nothing is decoded already."""
@@ -164,7 +175,7 @@ class Case:
                 op.advance(13 * step)
             snapshot.write_bytes(plain.dump(op.snapshot(), self.workload().trusted))
             yield snapshot
-        if not checkpoint.exists():
+        if not checkpoint.exists() and self.first_checkpoint <= CHECKPOINT_FORMAT:
             stream = self.new_stream()
             stream_results(stream, range(WRITTEN_AFTER))
             chunks = {
@@ -175,10 +186,12 @@ class Case:
             yield checkpoint
 
 
+WIDE_DIFFERENCES = {"shape": "wide", "emit": "differences"}
 CASES = [
     Case("", kept_in_every_way, 5, 4),
     Case("-computed", of_computed_columns, 6, 5),
     Case("-edges", of_edges_and_measures, 6, 5),
+    Case("-differences", look_backs, 7, 6, WIDE_DIFFERENCES),
 ]
 
 

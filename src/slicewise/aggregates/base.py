@@ -93,6 +93,8 @@ class Aggregate:
         combined into an existing partial. Only ties of equal time go by the order of ``combine``.
     shows_time : bool
         Results hold event times.
+    lasts : bool
+        The answer depends on how much time passes between the last row and the end of the window.
     kind : str
         ``distributive``, ``algebraic`` (partials of a fixed size) or ``holistic`` (partials that grow);
         ``sketch`` for partials of bounded size whose answers are estimates.
@@ -122,6 +124,7 @@ class Aggregate:
     selective: bool = False
     timed: bool = False
     shows_time: bool = False
+    lasts: bool = False
     kind: str = "holistic"
     skips_nulls: bool = True
     identity: Any = None

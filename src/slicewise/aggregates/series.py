@@ -75,6 +75,8 @@ class TimeWeightedAvg(_Chain):
 
     name = "time_weighted_avg"
 
+    lasts = True
+
     def link(self, before: Any, value: Any) -> float:
         return float(before)
 

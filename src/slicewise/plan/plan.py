@@ -19,6 +19,7 @@ from slicewise.errors import AggregateError, DataError, FailedWindowsError, Quer
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.costs import Costs
 from slicewise.plan.decisions import Decision, choose_row_store, choose_store, needs_tuples
+from slicewise.plan.panels import Form, Panel, panels_of, wide_columns
 from slicewise.results import ResultSchema
 from slicewise.times import LARGEST_TIME, largest_time
 from slicewise.windows import Window
@@ -133,6 +134,8 @@ class Plan:
         The windows that have no value and nobody has been told of yet.
     costs
         What running it has cost so far. These two are all about a plan that changes.
+    form, panels
+        How results are shown, and which queries share a row where that is not one for each query and window.
     """
 
     workload: Workload
@@ -154,6 +157,8 @@ class Plan:
     order: tuple[str, ...] = ()
     failures: list[FailedWindowsError] = field(default_factory=list)
     costs: Costs = field(default_factory=Costs)
+    form: Form = field(default_factory=Form)
+    panels: tuple[Panel, ...] = ()
 
     def rows_per_slice(self, rows: int) -> int | None:
         """How many rows a slice may hold whose rows may still shift, after so many rows have come; None for any number.
@@ -170,13 +175,19 @@ class Plan:
     @functools.cached_property
     def nested_dates(self) -> tuple[tuple[int, str], ...]:
         """The results that hold dates in lists or structs: the position of the query, and the name of the result."""
-        types = self.schema.column_types
+        results = {a: answer.monoid.result for a, answer in zip(self.aggregates, self.answers, strict=True)}
         return tuple(
             (place, name)
             for place, query in enumerate(self.workload.queries)
-            for name in query.aggregates
-            if pa.types.is_nested(types[name]) and holds_dates(types[name])
+            for name, aggregate in query.aggregates.items()
+            if pa.types.is_nested(results[aggregate]) and holds_dates(results[aggregate])
         )
+
+    def group_of(self, query: int) -> Group:
+        """The group of the query at a position in the workload."""
+        place = {aggregate: number for number, aggregate in enumerate(self.aggregates)}
+        asked = tuple(place[aggregate] for aggregate in self.workload.queries[query].aggregates.values())
+        return next(group for group in self.groups if group.aggregates == asked)
 
     def time_queries(self, group: Group) -> list[np.ndarray]:
         """For each context-free window, then for each session gap, the queries of a group, as positions in the
@@ -228,6 +239,7 @@ def plan_for(
     ties: str = ARRIVAL,
     costs: Costs | None = None,
     over_rows: bool = False,
+    form: Form | None = None,
 ) -> Plan:
     """Decide everything about a workload whose columns have these types.
 
@@ -249,8 +261,12 @@ def plan_for(
         Where to count what running it costs, if that was counted before.
     over_rows
         Ranges are of single rows, as many as there are rows, and not of slices.
+    form
+        How results are shown, if not as one for each query and window.
     """
     check_max_slice(max_slice)
+    form = Form() if form is None else form
+    form.check(workload)
     c = characteristics_of(workload, ordered=ordered)
     aggregates = tuple(dict.fromkeys(a for q in workload.queries for a in q.aggregates.values()))
     bound = (a.bind(*(types[column] for column in a.columns)) for a in aggregates)
@@ -283,10 +299,12 @@ def plan_for(
         recomputed=recomputed,
         tuple_types={name: types[name] for name in workload.columns} if recomputed else {},
         column_types={name: types[name] for name in workload.columns},
-        schema=_schema(workload, types, time_type, dict(zip(aggregates, lowering, strict=True))),
+        schema=_schema(workload, types, time_type, dict(zip(aggregates, lowering, strict=True)), form),
         max_slice=max_slice,
         costs=costs,
         order={ARRIVAL: tuple(workload.order), VALUES: tie_columns(workload), SORTED: ()}[ties],
+        form=form,
+        panels=panels_of(workload, form),
     )
 
 
@@ -436,11 +454,20 @@ def _groups(
 
 
 def _schema(
-    workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType, bound: Mapping[Aggregate, Monoid]
+    workload: Workload,
+    types: Mapping[str, pa.DataType],
+    time_type: pa.DataType,
+    bound: Mapping[Aggregate, Monoid],
+    form: Form,
 ) -> ResultSchema:
     columns: dict[str, pa.DataType] = {}
     owner: dict[str, str] = {}
-    for query in workload.queries:
+    queries = tuple((q.name, tuple(q.aggregates)) for q in workload.queries)
+    if form.wide:
+        wide = wide_columns(workload)
+        columns = {n: bound[workload.queries[number].aggregates[its]].result for n, (number, its) in wide.items()}
+        queries = (("", tuple(columns)),)
+    for query in workload.queries if not form.wide else ():
         for name, aggregate in query.aggregates.items():
             type_ = bound[aggregate].result
             if columns.setdefault(name, type_) != type_:
@@ -453,7 +480,8 @@ def _schema(
         key_names=tuple(workload.keys),
         key_types=tuple(types[k] for k in workload.keys),
         time_type=time_type,
-        queries=tuple((q.name, tuple(q.aggregates)) for q in workload.queries),
+        queries=queries,
         column_types=columns,
         unit=workload.time_measure.unit,
+        wide=form.wide,
     )

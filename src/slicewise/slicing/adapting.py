@@ -74,7 +74,8 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
     whole = set(plan.tuple_types) <= set(old.time.tuples.columns) and _all_rows_are_stored(old.time)
     if whole and len(tuples):
         # The rows are there: cut them at the edges of the new query, and nothing is lost to it.
-        slices = tuples.cut(target.edges.needed_cells(tuples.time, target.horizon), plan.gaps, plan.monoids)
+        horizon = target.time.kept_since(target.horizon)
+        slices = tuples.cut(target.edges.needed_cells(tuples.time, horizon), plan.gaps, plan.monoids)
         state = replace(state, time=replace(state.time, slices=slices))
         known_since = dict.fromkeys((label for monoid in plan.monoids for label in monoid.labels), -INFINITY)
     else:
@@ -140,6 +141,7 @@ def carried_state(state: State, layout: StateLayout, plan: Plan) -> State:
             slices=slices,
             tuples=_tuples(time.tuples, layout.gaps, plan),
             reported=_reported(time.reported, layout, plan),
+            ticks={name: ticks for name, ticks in time.ticks.items() if name in {p.name for p in plan.panels}},
         ),
         context_aware=tuple(queries for queries in carried if queries is not None),
         reports_from={n: t for n, t in state.reports_from.items() if n in names},

@@ -17,6 +17,7 @@ from slicewise.columns import Column
 from slicewise.conditions.expression import derive, derived_types
 from slicewise.errors import DataError, ExpressionError, QueryError, RefusedRowsError
 from slicewise.plan.costs import Costs
+from slicewise.plan.panels import Form
 from slicewise.plan.plan import ARRIVAL, MaxSlice, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.results import Results
 from slicewise.slicing.adapting import StateLayout, adapted_state
@@ -71,6 +72,8 @@ class Core:
     ----------
     judges_gaps
         Whether rows after too many ticks are refused.
+    form
+        How results are shown.
 
     Attributes
     ----------
@@ -90,7 +93,10 @@ class Core:
         max_slice: MaxSlice = None,
         ties: str = ARRIVAL,
         judges_gaps: bool = True,
+        form: Form | None = None,
     ) -> None:
+        self.form = Form() if form is None else form
+        self.form.check(workload)
         check_store(store, workload)
         check_max_slice(max_slice)
         check_runnable(workload)
@@ -273,6 +279,7 @@ class Core:
             max_slice=self.max_slice,
             ties=self.ties,
             costs=self.costs,
+            form=self.form,
         )
 
     # Results out
@@ -332,8 +339,7 @@ class Core:
             return
         if self._late and not late_rows_have_keys:
             return
-        state = engine.time.state
-        used = np.unique(np.concatenate([state.slices.key, state.reported.key]))
+        used = engine.time.state.keys
         if 2 * len(used) < len(self.keys):
             self.keys, numbers = self.keys.without_unused(used)
             engine.renumber_keys(numbers)
@@ -344,7 +350,8 @@ class Core:
         """Everything that is known; ``watermark`` is the user's, if it is not the engine's."""
         begun = self.watermark if watermark is None else watermark
         horizon = begun if abs(begun) >= INFINITY else max(begun - self.workload.lateness, -INFINITY)
-        description = describe(self.workload, self.ordered) | begun_edges(self.workload, horizon, begun)
+        description = describe(self.workload, self.ordered) | self.form.non_defaults()
+        description |= begun_edges(self.workload, horizon, begun)
         if self.engine is None:
             return OperatorState(description, self.watermark, self.counters)
         assert self.time_type is not None
@@ -369,7 +376,7 @@ class Core:
 
     def restore(self, state: OperatorState) -> None:
         """Continue from a state; everything is left as it was if that is refused."""
-        state.check(self.workload, self.ordered)
+        state.check(self.workload, self.ordered, self.form)
         bound = state.bound
         if bound is None:
             self.forget_everything()
@@ -388,6 +395,13 @@ class Core:
     def adapt(self, workload: Workload) -> None:
         """Run another workload from here on: the same one with queries added or removed."""
         check_store(self.store, workload)
+        self.form.check(workload)
+        if self.form.wide:
+            raise QueryError(
+                "with shape='wide' a row has the columns of all queries, so none can be added or removed while it "
+                "runs; make a new operator",
+                parameter="shape",
+            )
         retired = self._retired
         if self.engine is not None:
             going_on = {q.name for q in workload.queries if q in self.workload.queries}

@@ -24,6 +24,7 @@ def results_to_data(results: Results) -> dict[str, Any] | None:
         "columns": types_to_data(schema.column_types),
         "time": types_to_data({"": schema.time_type}),
         "unit": schema.unit,
+        "wide": schema.wide,
         "queries": [(name, list(columns)) for name, columns in schema.queries],
         "blocks": [_block_to_data(block) for block in results.blocks],
     }
@@ -41,6 +42,7 @@ def results_from_data(data: Mapping[str, Any] | None) -> Results:
         queries=tuple((name, tuple(columns)) for name, columns in data["queries"]),
         column_types=types_from_data(data["columns"]),
         unit=data["unit"],
+        wide=data.get("wide", False),
     )
     return Results(schema, [_block_from_data(block) for block in data["blocks"]])
 

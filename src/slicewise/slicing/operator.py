@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from slicewise.aggregates.base import Aggregate
 from slicewise.errors import DataError, QueryError
+from slicewise.plan.panels import Form
 from slicewise.plan.plan import ARRIVAL, Plan, check_runnable
 from slicewise.results import Results
 from slicewise.slicing.ahead import AheadLimit
@@ -61,6 +62,7 @@ class Operator:
         ties: str = ARRIVAL,
         ahead: Any = None,
         clock: Callable[[], int] | None = None,
+        form: Form | None = None,
     ) -> None:
         if ahead is None and clock is not None:
             raise QueryError(
@@ -76,6 +78,7 @@ class Operator:
             max_slice=max_slice,
             ties=ties,
             judges_gaps=ahead is None,
+            form=form,
         )
         clock = clock or (None if self._clock is None else self._clock.clock)
         self._ahead = None if ahead is None else AheadLimit(workload, ahead, clock)

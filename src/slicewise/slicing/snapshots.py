@@ -19,6 +19,7 @@ import pyarrow as pa
 from slicewise.amounts import ROWS, format_instant
 from slicewise.columns import types_from_data, types_to_data
 from slicewise.errors import StateError
+from slicewise.plan.panels import Form
 from slicewise.results import Results
 from slicewise.slicing.adapting import StateLayout
 from slicewise.slicing.engine import State
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 #: The format that is written, and the oldest one that is read.
-FORMAT, OLDEST = 6, 5
+FORMAT, OLDEST = 7, 5
 #: What may not change between a snapshot and the workload that continues from it.
 IDENTITY = ("time", "unit", "keys", "order", "lateness", "ordered", "where", "punctuation")
 #: The name under which the type of the time column stands beside those of other columns.
@@ -180,9 +181,11 @@ class OperatorState:
         counters = Counters(rows, results, late_rows, data.get("costs", {}))
         return cls(data["workload"], data["watermark"], counters, bound, held)
 
-    def check(self, workload: Workload, ordered: bool) -> None:
-        """Refuse to continue with a workload that the state does not belong to."""
+    def check(self, workload: Workload, ordered: bool, form: Form | None = None) -> None:
+        """Refuse to continue with a workload that the state does not belong to, or in another form."""
+        form = Form() if form is None else form
         was, now = self.description, describe(workload, ordered)
+        self._check_form(form, now["queries"])
         for name in IDENTITY:
             if was.get(name) != now.get(name):
                 raise StateError(
@@ -196,6 +199,21 @@ class OperatorState:
             )
 
         self._check_edges(workload)
+
+    def _check_form(self, form: Form, queries: Mapping[str, str]) -> None:
+        was = Form.described(self.description)
+        for name in ("shape", "emit"):
+            if getattr(was, name) != getattr(form, name):
+                raise StateError(
+                    f"the snapshot was taken with {name}={getattr(was, name)!r}, and this run has "
+                    f"{name}={getattr(form, name)!r}; go on with the same, or start anew"
+                )
+        if form.wide and queries != self.description["queries"]:
+            raise StateError(
+                f"the snapshot was taken with shape='wide' and queries {sorted(self.description['queries'])}, and this "
+                f"run has {sorted(queries)}: a row has the columns of all queries, so none may be added, removed or "
+                "changed; start anew"
+            )
 
     def _check_edges(self, workload: Workload) -> None:
         """Refuse lists of windows that are others than they were, up to where windows have begun."""

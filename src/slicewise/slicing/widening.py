@@ -15,6 +15,7 @@ from slicewise.aggregates.base import Monoid, rescaled
 from slicewise.columns import Column, type_name
 from slicewise.errors import StateError
 from slicewise.plan.plan import Plan
+from slicewise.slicing.answers.reported_ticks import ReportedTicks
 from slicewise.slicing.engine import State
 from slicewise.slicing.rows.context_state import monoids_of
 from slicewise.slicing.time.slices import Slices
@@ -94,7 +95,12 @@ def widened_state(state: State, types: Mapping[str, pa.DataType], plan: Plan) ->
         return replace(kept, columns=columns)
 
     monoids = [component.monoid for component in plan.components]
-    time = replace(state.time, slices=slices(state.time.slices, plan.monoids), tuples=tuples(state.time.tuples))
+    time = replace(
+        state.time,
+        slices=slices(state.time.slices, plan.monoids),
+        tuples=tuples(state.time.tuples),
+        ticks={name: _ticks(ticks, plan, name) for name, ticks in state.time.ticks.items()},
+    )
     context_aware = tuple(
         replace(
             q,
@@ -105,3 +111,12 @@ def widened_state(state: State, types: Mapping[str, pa.DataType], plan: Plan) ->
         for q in state.context_aware
     )
     return replace(state, time=time, context_aware=context_aware)
+
+
+def _ticks(ticks: ReportedTicks, plan: Plan, panel: str) -> ReportedTicks:
+    """The values of ticks in the types that results have now."""
+    results = {aggregate: answer.monoid.result for aggregate, answer in zip(plan.aggregates, plan.answers, strict=True)}
+    queries = next(p.queries for p in plan.panels if p.name == panel)
+    types = [results[a] for number in queries for a in plan.workload.queries[number].aggregates.values()]
+    known = ticks.values or ()
+    return replace(ticks, values=tuple(widened(c, type_) for c, type_ in zip(known, types, strict=bool(known))))

@@ -1,7 +1,8 @@
 """Testing: the tools that slicewise is tested with, for your windows and aggregates too. Beside the path; no engine.
 
 * :class:`Oracle` gives every result of a workload by definition, :func:`value_of` that of one aggregate over one list
-  of rows, :func:`fold` the final values after all corrections, :func:`attached` the values as of points;
+  of rows, :func:`fold` the final values after all corrections, :func:`attached` the values as of points,
+  :func:`shaped` what stands in wide outputs and in those of differences;
 * :func:`in_order`, :func:`football` and :func:`disordered` make streams from a seed;
 * :func:`check_laws` looks for a counterexample to what an aggregate promises;
 * :func:`stream` runs a workload on Spark over given micro-batches.
@@ -17,6 +18,7 @@ from slicewise.testing.definitions import value_of
 from slicewise.testing.folding import fold
 from slicewise.testing.laws import check_laws
 from slicewise.testing.oracle import Oracle
+from slicewise.testing.shapes import shaped
 from slicewise.testing.streams import Stream, disordered, football, in_order
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ __all__ = [
     "fold",
     "football",
     "in_order",
+    "shaped",
     "stream",
     "value_of",
 ]

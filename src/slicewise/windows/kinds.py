@@ -127,6 +127,14 @@ class Window:
         return 1 if self.family is None else self.family.overlap
 
     @property
+    def grid(self) -> Hashable | None:
+        """The ticks at which its windows end, where one of the same length ends at each; None for other windows.
+
+        Equal for windows that end together.
+        """
+        return None
+
+    @property
     def looks_back(self) -> bool:
         """Whether there is one window of it as of any instant, which holds nothing that comes after."""
         return self.is_periodic and self.family is not None

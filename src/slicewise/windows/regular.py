@@ -6,7 +6,7 @@ The exception is a sliding window whose length and slide are on two measures: ro
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -78,6 +78,12 @@ class Sliding(Window):
         if self.axis is None or not (isinstance(every, int) and isinstance(length, int)):
             return None
         return PeriodicFamily(Shape.SLIDING, every, self.offset + length, length, self.offset)
+
+    @property
+    def grid(self) -> Hashable | None:
+        if self.family is None or not self.is_periodic:
+            return None
+        return self.family.every, self.family.phase % self.family.every
 
     def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
         return _offset_in_unit(self.offset, self.measure, unit)

@@ -412,6 +412,8 @@ class Workload(ReadRows, Attachable):
         max_slice: int | str | None = None,
         ahead: Any = None,
         clock: Callable[[], int] | None = None,
+        shape: str = "long",
+        emit: str = "complete",
     ) -> Operator:
         """The workload in this process, without Spark.
 
@@ -432,6 +434,10 @@ class Workload(ReadRows, Attachable):
         clock : callable, optional
             What ``ahead`` is measured by: a function that gives microseconds since the epoch; by default the system's.
             It is read once for each batch, and for each row that comes alone.
+        shape : str, optional
+            ``"wide"`` gives one result for each key and window end, with the columns of all queries side by side.
+        emit : str, optional
+            ``"differences"`` gives only results whose values differ from those of the tick before.
 
         Returns
         -------
@@ -446,9 +452,11 @@ class Workload(ReadRows, Attachable):
         >>> [(r.start, r.end, r.values["peak"]) for r in op.close()]
         [(0, 60, 8), (60, 120, 5)]
         """
+        from slicewise.plan.panels import Form
         from slicewise.slicing.operator import Operator
 
-        return Operator(self, ordered=ordered, store=store, types=types, max_slice=max_slice, ahead=ahead, clock=clock)
+        form, kept = Form(shape, emit), {"store": store, "max_slice": max_slice}
+        return Operator(self, ordered=ordered, types=types, ahead=ahead, clock=clock, form=form, **kept)  # type: ignore[arg-type]
 
     def check_aggregate(self, query: str, column: str, aggregate: Any) -> None:
         """Refuse an aggregate that a query cannot have.

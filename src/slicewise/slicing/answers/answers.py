@@ -183,6 +183,20 @@ class Answers:
             blocks.append(self._finished(block, w.key, window, w.decided))
         return blocks
 
+    def values(self, query: int, windows: WindowRanges, partials: Partials) -> tuple[Column, ...]:
+        """The values of one query over windows on event time, also over those without rows."""
+        lowering = Asked(
+            self.plan,
+            self.keys,
+            lambda _: query,
+            windows.key,
+            windows.start,
+            windows.end,
+            by_position=False,
+            to_end=True,
+        )
+        return self._values(self.plan.group_of(query), lowering, partials, windows)
+
     def _values(self, group: Group, lowering: Asked, partials: Partials, windows: WindowRanges) -> tuple[Column, ...]:
         """The results of a group's aggregates over windows. Aggregates of one component share its ranges."""
         held = windows.high > windows.low

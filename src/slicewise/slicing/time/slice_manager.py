@@ -24,9 +24,11 @@ from slicewise.ragged import Ragged
 from slicewise.results import INSERT, UPDATE, Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
 from slicewise.slicing.answers.reported import ReportedWindows
+from slicewise.slicing.answers.reported_ticks import ReportedTicks
 from slicewise.slicing.shown_columns import shown_columns
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.panels import Panels, Ticks, slide_of
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slicer import cut_rows, cut_stream
 from slicewise.slicing.time.slices import Slices
@@ -71,12 +73,15 @@ class TimeState:
         then its session gaps.
     complete_from
         Every row before this event time may have left the state: a query added later is complete from here on.
+    ticks
+        Where only differences are reported, the ticks that they may still differ from.
     """
 
     slices: Slices
     tuples: Tuples
     reported: ReportedWindows = field(default_factory=ReportedWindows.none)
     complete_from: int = -INFINITY
+    ticks: Ticks = field(default_factory=dict)
 
     @classmethod
     def empty(cls, plan: Plan) -> TimeState:
@@ -90,6 +95,7 @@ class TimeState:
             "tuples": self.tuples.to_data(),
             "reported": self.reported.to_data(),
             "complete_from": self.complete_from,
+            "ticks": {name: ticks.to_data() for name, ticks in self.ticks.items()},
         }
 
     @classmethod
@@ -100,7 +106,14 @@ class TimeState:
             Tuples.from_data(data["tuples"]),
             ReportedWindows.from_data(data["reported"]),
             data["complete_from"],
+            {name: ReportedTicks.from_data(ticks) for name, ticks in data.get("ticks", {}).items()},
         )
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The numbers of the keys of which something is known, sorted, each once."""
+        ticks = [numbers for ticks in self.ticks.values() for numbers in (ticks.key, ticks.due_key)]
+        return np.unique(np.concatenate([self.slices.key, self.reported.key, *ticks]))
 
     def renumbered(self, numbers: np.ndarray) -> TimeState:
         """The state after keys got other numbers; the order of keys stays."""
@@ -109,6 +122,7 @@ class TimeState:
             slices=replace(self.slices, key=numbers[self.slices.key]),
             tuples=replace(self.tuples, key=numbers[self.tuples.key]),
             reported=replace(self.reported, key=numbers[self.reported.key]),
+            ticks={name: ticks.renumbered(numbers) for name, ticks in self.ticks.items()},
         )
 
 
@@ -138,6 +152,7 @@ class SliceManager:
         self.edges = Edges(self.windows, plan.gaps)
         #: For each group, the queries of every window, then those of every session gap.
         self._queries = [QueryFanOut(plan.time_queries(group)) for group in plan.groups]
+        self._panels, self._slide = Panels(plan) if plan.panels else None, slide_of(plan)
         self._one_key = not plan.workload.keys
         # What came since the last step: slices cut from new rows, and the rows themselves where they are stored.
         self._new_slices: list[Slices] = []
@@ -227,14 +242,14 @@ class SliceManager:
             slices, tuples = _close(slices, tuples, sessions, closed | (sessions.end < step.horizon), level)
             open_sessions.append(sessions.take(~closed))
         sorted_slices = SortedSlices(self.plan, slices, one_key=self._one_key)
-        reported, results = self._report_windows(step, reported, sorted_slices, answers)
+        reported, ticks, results = self._report_windows(step, reported, sorted_slices, answers)
         blocks += results
         forgotten = state.complete_from
         if len(slices) >= self._merge_at or step.watermark >= INFINITY:
             slices, forgotten = self._without_old(slices, step.horizon, forgotten)
             tuples = tuples.behind(slices) if len(tuples) else tuples
             self._merge_at = 2 * len(slices) + FEW_SLICES if self._merges_late else 0
-        after = TimeState(slices.reported(), tuples, reported.correctable(step.horizon), forgotten)
+        after = TimeState(slices.reported(), tuples, reported.correctable(step.horizon), forgotten, ticks)
         return TimeStep(after, blocks, open_sessions)
 
     def commit(self, state: TimeState) -> None:
@@ -294,15 +309,18 @@ class SliceManager:
         new, self._new_slices = self._new_slices, []
         self._known_slices, self._stood, self._settles = None, True, step.horizon
         standing.insert(new)
-        reported, blocks = self._report_windows(step, self._state.reported, standing, answers)
+        reported, ticks, blocks = self._report_windows(step, self._state.reported, standing, answers)
         state = self._state
-        after = TimeState(state.slices, state.tuples, reported.correctable(step.horizon), state.complete_from)
+        after = TimeState(state.slices, state.tuples, reported.correctable(step.horizon), state.complete_from, ticks)
         return TimeStep(after, blocks, [])
 
     def _report_windows(
         self, step: Step, reported: ReportedWindows, slices: WindowSlices, answers: Answers
-    ) -> tuple[ReportedWindows, list[Block]]:
+    ) -> tuple[ReportedWindows, Ticks, list[Block]]:
         """Result rows for corrected and for newly ended windows."""
+        ticks = self._state.ticks
+        if self._panels is not None:
+            return self._panels.report(step, reported, ticks, slices, answers)
         windows = ended_windows(self.windows, slices, step.old_watermark, step.watermark)
         change = revision = None
         if self.plan.workload.lateness and step.old_watermark > -INFINITY:
@@ -313,7 +331,7 @@ class SliceManager:
                 at = np.flatnonzero(known)
                 change[at] = UPDATE
                 reported, revision[at] = reported.revised(_entries(changed.take(at)))
-        return reported, answers.blocks(windows, self._queries, slices, change, revision, to_end=True)
+        return reported, ticks, answers.blocks(windows, self._queries, slices, change, revision, to_end=True)
 
     def _report_sessions(
         self,
@@ -347,22 +365,26 @@ class SliceManager:
         if len(self.state.slices) + sum(map(len, new)) >= self._merge_at:
             return self._merged(horizon, new)
         state = self.state
-        return TimeState(state.slices.joined(new), state.tuples, state.reported, state.complete_from)
+        return replace(state, slices=state.slices.joined(new))
 
     def _merged(self, horizon: int, new: Sequence[Slices]) -> TimeState:
         """The state with new slices merged into those that are there."""
         state, plan = self.state, self.plan
         slices, forgotten = self._without_old(state.slices, horizon, state.complete_from)
-        slices = slices.compacted(new, self.edges, horizon, plan.gaps, plan.monoids, plan.costs)
+        slices = slices.compacted(new, self.edges, self.kept_since(horizon), plan.gaps, plan.monoids, plan.costs)
         tuples = state.tuples
         if plan.recomputed:
             tuples = tuples.joined(self._new_rows, plan.order)
             slices = self._recomputed(slices, tuples, horizon)
         return replace(state, slices=slices, tuples=tuples, complete_from=forgotten)
 
+    def kept_since(self, horizon: int) -> int:
+        """The event time behind which edges are kept that windows have. A slice must be there when it leaves them."""
+        return horizon - self._slide if abs(horizon) < INFINITY else horizon
+
     def _oldest_needed(self, horizon: int) -> int:
         """The event time from which on slices are needed. A table that has come to its end may still be continued."""
-        oldest = self.windows.oldest_open_start(horizon)
+        oldest = self.windows.oldest_open_start(self.kept_since(horizon))
         return oldest if self.windows.listed is None or oldest < INFINITY else horizon
 
     def _without_old(self, slices: Slices, horizon: int, forgotten: int) -> tuple[Slices, int]:
@@ -380,7 +402,7 @@ class SliceManager:
         if overlapping.any() and int(slices.rows.sum()) == len(tuples):
             # Rows of an open session lie among those of a closed one. Only slices that follow each other can be
             # combined in order, so they are split at each other's rows.
-            cells = self.edges.needed_cells(tuples.time, horizon)
+            cells = self.edges.needed_cells(tuples.time, self.kept_since(horizon))
             cut = tuples.cut(cells, self.plan.gaps, self.plan.monoids)
             self.plan.costs.count(splits=max(len(cut) - len(slices), 0), recomputations=len(cut), rows=len(tuples))
             return cut
@@ -399,7 +421,7 @@ class SliceManager:
 
     def _check(self, horizon: int) -> None:
         """The invariants, for tests."""
-        self.state.slices._check(self.edges, horizon, self.plan.gaps)
+        self.state.slices._check(self.edges, self.kept_since(horizon), self.plan.gaps)
 
 
 def _entries(windows: WindowRanges) -> ReportedWindows:
