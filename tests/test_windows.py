@@ -393,8 +393,8 @@ def test_every_amount_is_checked_under_its_name(make, name):
 
 
 def test_months_are_no_length():
-    with refuses("`length` is in 'month', which has no fixed length; got '1 month'; use days, as in '30 days'"):
-        sw.tumbling("1 month")
+    with refuses("`gap` is in 'month', which has no fixed length; got '1 month'; use days, as in '30 days'"):
+        sw.session("1 month")
 
 
 def test_sliding_mixes_no_duration_with_an_integer():

@@ -139,7 +139,7 @@ MISTAKES = [
     (read_window, "", 0, "expected a window such as \"tumbling('1 minute')\"; got nothing"),
     (read_window, "tumbling()", 0, "`tumbling` needs `length`, as in \"tumbling('1 minute')\""),
     (read_window, "sliding('1 s')", 0, "`sliding` needs `every`, as in \"sliding('1 minute', every='1 second')\""),
-    (read_window, "tumbling('1 s', '2 s')", 16, "`tumbling` takes 1 argument without a name, the others by name: offset=..."),
+    (read_window, "tumbling('1 s', '2 s')", 16, "`tumbling` takes 1 argument without a name, the others by name: offset=..., zone=..."),
     (read_window, "session('1 s', 3)", 15, "`session` takes 1 argument; this is one too many"),
     (read_window, "sliding('1 s', evry='2 s')", 15, "`sliding` has no argument 'evry'; did you mean 'every'?"),
     (read_window, "tumbling('1 s', length='2 s')", 16, "`tumbling` has `length` twice; leave one out"),
@@ -288,3 +288,10 @@ def test_any_text_is_read_or_refused_at_a_place(text):
 def test_deep_nesting_is_refused(text):
     with pytest.raises(CallSyntaxError):
         read_window(text)
+
+
+def test_windows_of_the_calendar_are_written_as_in_python():
+    text = "sliding('3 months', every='1 month', offset='6 hours', zone='Europe/Berlin')"
+    assert repr(read_window(text)) == text
+    with pytest.raises(CallSyntaxError, match="say in which time zone they begin, as in zone='Europe/Berlin'"):
+        read_window("tumbling('1 month')")

@@ -139,8 +139,8 @@ class Workers:
 class FakeStream:
     """A workload over micro-batches. Stop it with ``again``, and another workload goes on from the same state.
 
-    Event times are integers; where the workload names their unit, bounds come out as microseconds. On processing time
-    rows get ``now``, in milliseconds, which a test may set.
+    Event times are integers, also where ``time_type`` is a timestamp; where the workload names their unit, bounds come
+    out as microseconds. On processing time rows get ``now``, in milliseconds, which a test may set.
     """
 
     def __init__(
@@ -148,6 +148,7 @@ class FakeStream:
         workload: sw.Workload,
         *,
         types: Mapping[str, pa.DataType] = TYPES,
+        time_type: pa.DataType | None = None,
         shards: int = 3,
         late: str | None = None,
         bad: str | None = None,
@@ -160,7 +161,8 @@ class FakeStream:
         self.types |= derived_types(workload.columns, self.types)
         self.row_type = pa.struct([(workload.time, pa.int64()), *types.items()]) if late or bad else None
         self.shards = tuple(range(shards))
-        time_type = bounds_type(pa.int64(), workload) if workload.on_clock is None else CLOCK_TYPE
+        self.time_type = time_type
+        time_type = bounds_type(time_type or pa.int64(), workload) if workload.on_clock is None else CLOCK_TYPE
         make_plan = partial(plan_for, workload, self.types, time_type=time_type, ties=VALUES)
         plan = make_plan()
         source = Source(workload, None, self.types, time_type, frozenset(), {}, {})  # type: ignore[arg-type]
@@ -188,7 +190,8 @@ class FakeStream:
 
     def again(self, workload: sw.Workload | None = None, **changes: Any) -> FakeStream:
         """The stream after a restart, perhaps with another workload."""
-        how = {"shards": len(self.shards), "workers": self.workers, "handles": self.handles, **changes}
+        how: dict[str, Any] = {"shards": len(self.shards), "workers": self.workers, "handles": self.handles}
+        how = {**how, "time_type": self.time_type, **changes}
         return FakeStream(workload or self.workload, **how)
 
     # A micro-batch

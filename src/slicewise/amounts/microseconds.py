@@ -15,6 +15,7 @@ import numpy as np
 from slicewise.errors import QueryError, did_you_mean
 
 __all__ = [
+    "CALENDAR_WORDS",
     "INT64_MAX",
     "INT64_MIN",
     "cut_to_a_line",
@@ -50,12 +51,13 @@ _SPELLINGS: dict[str, tuple[Fraction, tuple[str, ...]]] = {
 _UNIT_US = {s: us for word, (us, short) in _SPELLINGS.items() for s in (word, word + "s", *short)}
 _SINGULAR = {s: word for word, (_, short) in _SPELLINGS.items() for s in (word, word + "s", *short)}
 
-# Days to suggest for the units that have no fixed length.
-_CALENDAR_DAYS = {
-    **dict.fromkeys(("month", "months", "mon", "mons", "mo", "mos"), 30),
-    **dict.fromkeys(("quarter", "quarters", "q"), 91),
-    **dict.fromkeys(("year", "years", "yr", "yrs", "y"), 365),
+#: How the units are written that have no fixed length, and the days to suggest for them.
+CALENDAR_WORDS = {
+    **dict.fromkeys(("month", "months", "mon", "mons", "mo", "mos"), "month"),
+    **dict.fromkeys(("quarter", "quarters", "q"), "quarter"),
+    **dict.fromkeys(("year", "years", "yr", "yrs", "y"), "year"),
 }
+_CALENDAR_DAYS = {"month": 30, "quarter": 91, "year": 365}
 
 _NUMPY_US: dict[str, int | Fraction] = {
     "W": 7 * _WRITTEN["day"],
@@ -251,8 +253,8 @@ def _refuse_text(rest: str, text: str, name: str) -> NoReturn:
 
 
 def _refuse_unit(number: str, unit: str, text: str, name: str) -> NoReturn:
-    if unit in _CALENDAR_DAYS:
-        days = Fraction(number) * _CALENDAR_DAYS[unit]
+    if unit in CALENDAR_WORDS:
+        days = Fraction(number) * _CALENDAR_DAYS[CALENDAR_WORDS[unit]]
         _refuse_calendar(unit, f"{max(round(days), 1)} days", text, name)
     hint = did_you_mean(unit, [word + "s" for word in _SPELLINGS if word != "nanosecond"])
     raise refusal(name, f"has an unknown unit {unit!r}; got {text!r}; {hint}")

@@ -159,7 +159,7 @@ def is_one_tumbling(workload: Workload) -> bool:
     if len(workload.queries) != 1:
         return False
     window = workload.queries[0].window
-    return window.is_periodic and window.is_tumbling
+    return window.is_periodic and window.is_tumbling and window.listing is None
 
 
 def carries_stamps(workload: Workload) -> Decision:

@@ -289,6 +289,8 @@ def bounds_type(type_: pa.DataType, workload: Workload, shown: str | None = None
     name, shown, t = workload.time, shown or str(type_), pa.types
     if t.is_integer(type_):
         if workload.needs_unit:
+            for query in workload.queries:
+                query.check_time(type_)  # one that goes with no unit knows a better reason
             raise DataError(needs_unit(workload, shown))
         return pa.int64() if workload.unit is None else pa.timestamp("us")
     if workload.unit is not None:

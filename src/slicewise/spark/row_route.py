@@ -86,15 +86,12 @@ class RowRunner:
 
     def operator(self, keys: list[pa.Array]) -> Operator:
         """A fresh operator of the workload, for the keys in these columns, known by their places."""
-        unit = self.workload.unit
-        if unit is None and pa.types.is_timestamp(self.output.schema.time_type):
-            unit = "microseconds"
         names, values = self.workload.keys, KeyNumbers(keys).values if self._names_keys else []
         queries = tuple(
             dataclasses.replace(query, window=query.window.by_number(KEY, names, values))
             for query in self.workload.queries
         )
-        workload = dataclasses.replace(self.workload, time=EVENT_TIME, unit=unit, keys=(KEY,), queries=queries)
+        workload = dataclasses.replace(self.workload, time=EVENT_TIME, keys=(KEY,), queries=queries)
         return Operator(workload, store=self.store, types=self.types, ties=SORTED)
 
     @property
@@ -163,8 +160,9 @@ class _Partition:
 
     def _feed(self, table: pa.Table, numbers: np.ndarray, *, advance: bool = True) -> Iterator[pa.RecordBatch]:
         assert self.operator is not None
-        times = table.column(TIME).to_numpy()
-        rows: dict[str, Any] = {EVENT_TIME: times, KEY: numbers}
+        times, schema = table.column(TIME).to_numpy(), self.runner.output.schema
+        stamped = self.runner.workload.unit is None and pa.types.is_timestamp(schema.time_type)
+        rows: dict[str, Any] = {EVENT_TIME: pa.array(times).cast(schema.time_type) if stamped else times, KEY: numbers}
         columns = {name: table.column(value_name(i)).combine_chunks() for i, name in enumerate(self.columns)}
         rows |= {name: read(array, self.runner.types[name]) for name, array in columns.items()}
         yield from self._batches(self.operator.process_batch(rows))

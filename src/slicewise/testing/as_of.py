@@ -10,7 +10,7 @@ from slicewise.testing.definitions import order_of
 from slicewise.testing.expressions import computed_row, is_meant
 from slicewise.testing.oracle_rows import FailedWindowError, Key, Row, as_key, column_of, results_of, second_of
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
-from slicewise.testing.time_windows import windows_of
+from slicewise.testing.time_windows import calendar_windows, windows_of
 
 __all__ = ["attached"]
 
@@ -109,6 +109,8 @@ def _held(window: Any, time: int, rows: Sequence[Row]) -> tuple[list[Row], int |
 
 def _last_tick(window: Any, time: int) -> int | None:
     """The last instant at or before another at which a window on a grid ends; None before the first."""
+    if hasattr(window, "zone"):
+        return max(end for _, end in calendar_windows(window, time) if end <= time)
     if window.kind == "between":
         return window.end if time >= window.end else None
     if window.kind == "landmark":

@@ -50,7 +50,7 @@ def after_gaps(
     """
     wrong: set[Row] = set()
     for i, query in enumerate(queries):
-        every = getattr(query.window, "every", None)
+        every = query.window.lengths.get("every")
         if every is not None and every.measure.is_event_time and _ticks(query.window):
             counted = sorted((row for row in [*known, *new] if counts(i, row)), key=lambda row: row.time)
             wrong |= set(jumps(counted, set(known), lambda row: row.time, every.size))

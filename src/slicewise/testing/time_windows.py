@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from slicewise.testing.oracle_rows import Row
 
@@ -17,6 +20,8 @@ Window = tuple[int, int]
 
 def windows_of(window: Any, time: int, key: Mapping[str, Any] | None = None) -> list[Window]:
     """The context-free windows that hold an instant of a key; of the endless ticks of a landmark, the first only."""
+    if hasattr(window, "zone"):
+        return [(start, end) for start, end in calendar_windows(window, time) if start <= time < end]
     if window.kind in ("tumbling", "sliding"):
         return list(_sliding(window, time))
     if window.kind == "cumulative":
@@ -44,6 +49,47 @@ def _sliding(window: Any, time: int) -> Iterator[Window]:
     while time < start + window.length.size:
         yield start, start + window.length.size
         start -= window.every.size
+
+
+# Calendars
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+def calendar_windows(window: Any, time: int) -> list[Window]:
+    """The windows of a calendar that could hold an instant, and their neighbours, whose bounds are days."""
+    days = window.every.unit in ("day", "week")
+    each = {"week": 7, "quarter": 3, "year": 12}
+    every, length = (size.count * each.get(size.unit, 1) for size in (window.every, window.length))
+    months, shift = (0, window.offset) if isinstance(window.offset, int) else (window.offset.count, 0)
+    now = (_EPOCH + timedelta(microseconds=time - shift)).date()
+    number = (now - _EPOCH.date()).days if days else (now.year - 1970) * 12 + now.month - 1
+    origin = months - (3 if window.every.unit == "week" else 0)
+    numbers = [n for n in range(number - length - every - 3, number + every + 3) if (n - origin) % every == 0]
+    bounds = [(_begin(n, days, shift, window.zone), _begin(n + length, days, shift, window.zone)) for n in numbers]
+    return [(start, end) for start, end in bounds if start < end]
+
+
+def _begin(number: int, days: bool, shift: int, zone: str) -> int:
+    day = date(1970, 1, 1) + timedelta(days=number) if days else date(1970 + number // 12, number % 12 + 1, 1)
+    return first_instant(datetime(day.year, day.month, day.day) + timedelta(microseconds=shift), zone)
+
+
+@functools.cache
+def first_instant(local: datetime, zone: str) -> int:
+    """The first instant at which clocks in a zone show a local time or a later one: looked for minute by minute."""
+    at = round((local - _EPOCH) / timedelta(microseconds=1))
+    if zone == "naive":
+        return at
+    info = ZoneInfo(zone)
+
+    def is_reached(microseconds: int) -> bool:
+        instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+        return instant.astimezone(info).replace(tzinfo=None) >= local
+
+    second = 1_000_000
+    reached = next(t for t in range(at - 36 * 3600 * second, 2**62, 60 * second) if is_reached(t))
+    return next(t for t in range(reached - 60 * second, reached + 1, second) if is_reached(t))
 
 
 def is_endless(window: Any) -> bool:

@@ -6,15 +6,15 @@ stages need to know of a kind is an attribute of :class:`Window`.
 """
 
 from slicewise.windows.adaptive import Adaptive, adaptive
+from slicewise.windows.calendars import CalendarSliding
 from slicewise.windows.conditional import Conditional, Frames, Punctuated, frames, punctuated
 from slicewise.windows.custom import EVERY_ROW, Evict, Policy, UserDefined, policy, user_defined
 from slicewise.windows.edges import ScheduledEdges, TableEdges, edges
 from slicewise.windows.families import PeriodicFamily, Progression, Shape
-from slicewise.windows.kinds import Context, LookBack, Window
+from slicewise.windows.kinds import Context, ContextFree, LookBack, Window
 from slicewise.windows.listings import Listing, WindowList
 from slicewise.windows.regular import (
     Between,
-    ContextFree,
     Cumulative,
     Landmark,
     Sliding,
@@ -31,6 +31,7 @@ __all__ = [
     "EVERY_ROW",
     "Adaptive",
     "Between",
+    "CalendarSliding",
     "Conditional",
     "Context",
     "ContextFree",

@@ -12,9 +12,9 @@ from slicewise.amounts import INTEGER, TIME, Measure
 from slicewise.columns import arrow_of, to_python
 from slicewise.errors import DataError, QueryError, did_you_mean
 from slicewise.windows.bounds import Bounds, columns_of
+from slicewise.windows.kinds import ContextFree
 from slicewise.windows.listings import EdgeTable, Listing, Schedule
 from slicewise.windows.parameters import format_code
-from slicewise.windows.regular import ContextFree
 
 __all__ = ["ScheduledEdges", "TableEdges", "edges"]
 

@@ -24,7 +24,7 @@ from slicewise.windows.families import PeriodicFamily, Progression
 from slicewise.windows.listings import Listing
 from slicewise.windows.parameters import in_time_unit
 
-__all__ = ["Context", "LookBack", "Window"]
+__all__ = ["Context", "ContextFree", "LookBack", "Window"]
 
 
 class Context(enum.Enum):
@@ -271,6 +271,14 @@ class Window:
         """The window with all its numbers times ``10**digits``, which must be whole then."""
         lengths = {name: Amount(_times(length.size, digits), length.measure) for name, length in self.lengths.items()}
         return dataclasses.replace(self, **lengths, **{n: _times(at, digits) for n, at in self.instants.items()})
+
+
+class ContextFree(Window):
+    """A window whose bounds do not depend on rows."""
+
+    @property
+    def context(self) -> Context:
+        return Context.FREE
 
 
 def _times(size: int | float, digits: int) -> int:

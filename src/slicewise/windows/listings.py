@@ -65,7 +65,11 @@ class Listing:
 
     def digest(self, after: int, until: int) -> str:
         """A short name for the windows that a state depends on, whose horizon and watermark these are."""
-        raise NotImplementedError
+        if abs(after) > LARGEST_TIME or abs(until) > LARGEST_TIME:
+            return ""
+        listed = self.windows(after, until)
+        content = hashlib.sha256(np.concatenate([listed.start, listed.end]).tobytes())
+        return f"{len(listed.start)} open windows, {content.hexdigest()[:16]}"
 
 
 class EdgeTable(Listing):
@@ -209,10 +213,3 @@ class Schedule(Listing):
             at = int(again[0])
             raise QueryError(f"{what} has the window [{start[at]}, {end[at]}) twice", parameter="windows")
         return WindowList(start, end, np.zeros(len(start), np.int64))
-
-    def digest(self, after: int, until: int) -> str:
-        if abs(after) > LARGEST_TIME or abs(until) > LARGEST_TIME:
-            return ""
-        listed = self.windows(after, until)
-        content = hashlib.sha256(np.concatenate([listed.start, listed.end]).tobytes())
-        return f"{len(listed.start)} open windows, {content.hexdigest()[:16]}"

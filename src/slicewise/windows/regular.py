@@ -12,9 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from slicewise.amounts import INTEGER, TIME, Amount, Measure, to_amount, to_position
+from slicewise.amounts.calendar import refuse_without_zone
 from slicewise.errors import QueryError
+from slicewise.windows.calendars import CalendarSliding
 from slicewise.windows.families import PeriodicFamily, Shape
-from slicewise.windows.kinds import Context, Window
+from slicewise.windows.kinds import Context, ContextFree, Window
 from slicewise.windows.parameters import (
     Instant,
     Length,
@@ -93,14 +95,6 @@ class Sliding(Window):
         if self.is_tumbling:
             return f"tumbling({format_amount(self.length)}{offset})"
         return f"sliding({format_amount(self.length)}, every={format_amount(self.every)}{offset})"
-
-
-class ContextFree(Window):
-    """A window whose bounds do not depend on rows."""
-
-    @property
-    def context(self) -> Context:
-        return Context.FREE
 
 
 @dataclass(frozen=True, repr=False)
@@ -228,20 +222,24 @@ def _offset_in_unit(offset: int, measure: Measure, unit: str | None) -> dict[str
 # The functions that users call: they read amounts, check them, and build the frozen descriptions.
 
 
-def tumbling(length: Length, *, offset: Length = 0) -> Sliding:
+def tumbling(length: Length, *, offset: Length = 0, zone: str | None = None) -> Sliding | CalendarSliding:
     """Windows of ``length``, end to end, aligned to the epoch plus ``offset``.
 
     Parameters
     ----------
     length : str, int, timedelta or Amount
         How long each window is: a duration such as ``"10 minutes"``, an integer where time is an integer column,
-        ``sw.rows(100)`` or ``sw.units(10, "km")``.
+        ``sw.rows(100)`` or ``sw.units(10, "km")``. With ``zone``, a number of days, weeks, months, quarters or years.
     offset : str, int, timedelta or Amount, optional
-        How far all windows are shifted, in the measure of ``length``; also backwards.
+        How far all windows are shifted, in the measure of ``length``; also backwards. With ``zone``, what is added to
+        the local time at which they begin.
+    zone : str, optional
+        The time zone in whose calendar windows begin and end, such as ``"Europe/Berlin"``. Days are then as long as
+        they are there, and weeks begin on Mondays. For timestamps without a zone and for dates it is ``"naive"``.
 
     Returns
     -------
-    Sliding
+    Sliding or CalendarSliding
         The window: sliding by its own length.
 
     Examples
@@ -253,12 +251,20 @@ def tumbling(length: Length, *, offset: Length = 0) -> Sliding:
     >>> _ = op.process_batch({"ts": [1, 4, 12], "v": [1, 2, 5]})
     >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
     [(0, 10, 3), (10, 20, 5)]
+
+    Fiscal years that begin in April:
+
+    >>> sw.tumbling("1 year", offset="3 months", zone="Asia/Tokyo")
+    tumbling('1 year', offset='3 months', zone='Asia/Tokyo')
     """
+    if zone is not None:
+        return CalendarSliding.of(length, length, offset, zone)
+    refuse_without_zone(length, name="length")
     amount = to_amount(length, name="length")
     return Sliding(amount, amount, read_offset(offset, amount))
 
 
-def sliding(length: Length, *, every: Length, offset: Length = 0) -> Sliding:
+def sliding(length: Length, *, every: Length, offset: Length = 0, zone: str | None = None) -> Sliding | CalendarSliding:
     """A window of ``length`` every ``every``; a slide longer than the length leaves gaps.
 
     Length and slide may be counted in different measures: ``sliding(sw.rows(10), every="5 seconds")`` is the last ten
@@ -268,15 +274,18 @@ def sliding(length: Length, *, every: Length, offset: Length = 0) -> Sliding:
     ----------
     length : str, int, timedelta or Amount
         How long each window is: a duration such as ``"10 minutes"``, an integer where time is an integer column,
-        ``sw.rows(100)`` or ``sw.units(10, "km")``.
+        ``sw.rows(100)`` or ``sw.units(10, "km")``. With ``zone``, a number of days, weeks, months, quarters or years.
     every : str, int, timedelta or Amount
-        How far windows lie apart.
+        How far windows lie apart. With ``zone``, days or weeks where ``length`` is, else months, quarters or years.
     offset : str, int, timedelta or Amount, optional
-        How far all windows are shifted, in the measure of ``length`` and ``every``; also backwards.
+        How far all windows are shifted, in the measure of ``length`` and ``every``; also backwards. With ``zone``, what
+        is added to the local time at which they begin.
+    zone : str, optional
+        The time zone in whose calendar windows begin and end; see :func:`tumbling`.
 
     Returns
     -------
-    Sliding
+    Sliding or CalendarSliding
         The window.
 
     Examples
@@ -289,6 +298,10 @@ def sliding(length: Length, *, every: Length, offset: Length = 0) -> Sliding:
     >>> [(r.start, r.end, r.values["total"]) for r in op.close()]
     [(-5, 5, 3), (0, 10, 3), (5, 15, 5), (10, 20, 5)]
     """
+    if zone is not None:
+        return CalendarSliding.of(length, every, offset, zone)
+    refuse_without_zone(length, name="length")
+    refuse_without_zone(every, name="every")
     size, slide = to_amount(length, name="length"), to_amount(every, name="every")
     if {size.measure, slide.measure} == {TIME, INTEGER}:
         raise QueryError(

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
+
 from slicewise.aggregates.base import Aggregate
 from slicewise.amounts import Measure
-from slicewise.errors import QueryError
+from slicewise.errors import DataError, QueryError
 from slicewise.windows import Window
 
 __all__ = ["Query"]
@@ -56,6 +58,13 @@ class Query:
         if window is self.window and all(a is self.aggregates[name] for name, a in aggregates.items()):
             return self  # a workload of many queries is made anew with each that is added
         return dataclasses.replace(self, window=window, aggregates=MappingProxyType(aggregates))
+
+    def check_time(self, time_type: pa.DataType) -> None:
+        """Refuse a time column that its window does not go with; see :meth:`Window.check_time`."""
+        try:
+            self.window.check_time(time_type)
+        except DataError as error:
+            raise DataError(f"query {self.name!r}: {error}") from None
 
     @property
     def time_measures(self) -> dict[str | None, Measure | None]:
