@@ -16,12 +16,8 @@ for windows that overlap 60 and 3600 times. Answers: windows of two keys, drawn 
 
 from __future__ import annotations
 
-import argparse
 import inspect
-import json
-import platform
 import random
-import statistics
 import tempfile
 import threading
 import time
@@ -31,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from _harness import Spread, arguments, bar, heading, save
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -252,7 +249,7 @@ def each_alone(spark: SparkSession, data: Data, table: pa.Table, names: list[str
     for i, name in enumerate(names):
         if i % 8 == 7:
             base.append(seconds_of(workload_of(total).run(data.frame)))
-        yield _one(spark, data, table, name, statistics.median(base[-3:]))
+        yield _one(spark, data, table, name, Spread.of(base[-3:]).median)
 
 
 def _one(spark: SparkSession, data: Data, table: pa.Table, name: str, base: float) -> dict:
@@ -321,7 +318,7 @@ def ten_at_once(data: Data) -> Iterator[dict]:
     check(data, workload)
     alone = [seconds_of(workload_of(made(name)).run(data.frame)) for name in ("sum", "corr", "stddev")]
     together = seconds_of(workload.run(data.frame))
-    one = statistics.mean(alone)
+    one = sum(alone) / len(alone)
     print(f"\nten at once: {together:.2f} s, one alone: {one:.2f} s on average, {together / one:.2f} times")
     yield {"what": "ten", "seconds": together, "one": one}
 
@@ -333,39 +330,33 @@ def bars(found: list[dict]) -> None:
     if fixed:
         worst = max(fixed, key=lambda f: f["per_number"])
         what = f"fixed size, within 1.5 times of `sum` per number ({worst['aggregate']})"
-        _bar(what, worst["per_number"], at_most=1.5)
+        bar(what, worst["per_number"], at_most=1.5)
     for f in (f for f in found if f["what"] == "beside" and f["keys"] < 1000):
         wanted = {"count_distinct": 10, "percentile": 20, "median": 20}.get(f["aggregate"])
         if wanted:
             ratio = (f["spark"] or f["limit"]) / f["seconds"]
-            _bar(f"{f['aggregate']}, at least {wanted} times as fast as Spark's over `window`", ratio, at_least=wanted)
+            bar(f"{f['aggregate']}, at least {wanted} times as fast as Spark's over `window`", ratio, at_least=wanted)
     for f in (f for f in found if f["what"] == "flat"):
-        _bar(
+        bar(
             f"{f['aggregate']}, windows 60 times as long take at most 2 times as long",
             f["long"] / f["short"],
             at_most=2,
         )
     for f in (f for f in found if f["what"] == "ten"):
-        _bar("ten aggregates at once, at most 3 times one", f["seconds"] / f["one"], at_most=3)
-
-
-def _bar(what: str, value: float, at_least: float | None = None, at_most: float | None = None) -> None:
-    reached = value >= at_least if at_least is not None else value <= at_most
-    print(f"  {what:<75} {value:>8.2f}  {'reached' if reached else 'NOT REACHED'}")
+        bar("ten aggregates at once, at most 3 times one", f["seconds"] / f["one"], at_most=3)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--quick", action="store_true", help="a fiftieth of the rows: do answers and script hold?")
     parser.add_argument("--only", nargs="+", default=[], help="these aggregates")
     parser.add_argument("--limit", type=float, default=240, help="stop Spark's own way after so many seconds")
-    parser.add_argument("--save", type=Path, help="write the figures as JSON")
     given = parser.parse_args()
     rows = given.rows // 50 if given.quick else given.rows
     names = [name for name in sw.AGGREGATES if not given.only or name in given.only]
     spark = local_session("benchmark", conf={"spark.driver.memory": "6g"})
-    print(f"slicewise {sw.__version__}, Spark {spark.version}, Python {platform.python_version()}")
+    print(heading(Spark=spark.version))
     found: list[dict] = []
     with tempfile.TemporaryDirectory() as folder:
         data = write_rows(spark, Path(folder), rows, 1000, 1000)
@@ -381,9 +372,7 @@ def main() -> None:
         if not given.only:
             found += ten_at_once(data)
     bars(found)
-    if given.save:
-        given.save.parent.mkdir(parents=True, exist_ok=True)
-        given.save.write_text(json.dumps(found, indent=1) + "\n")
+    save(given.save, found)
     spark.stop()
 
 

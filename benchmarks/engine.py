@@ -15,16 +15,11 @@ the ratios.
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+from _harness import Spread, arguments, heading, in_turns, rate_of, save
 
 import slicewise as sw
 from slicewise.testing import Stream, disordered, football
@@ -39,23 +34,6 @@ SCOTTY = {
     ("out of order", "seconds"): (18, 20, 19, 13),
     ("out of order", "milliseconds"): (18, 18, 12, 0.5),
 }
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Million tuples per second: median, slowest and fastest repetition."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, tuples: int, seconds: list[float]) -> Rate:
-        rates = sorted(tuples / s / 1e6 for s in seconds)
-        return cls(statistics.median(rates), rates[0], rates[-1])
-
-    def __str__(self) -> str:
-        return f"{self.median:7.1f} ({self.low:.1f}..{self.high:.1f})"
 
 
 def lengths(windows: int, unit: str) -> list[int]:
@@ -134,11 +112,6 @@ def floor_reduceat(chunks: list[dict]) -> float:
     return time.perf_counter() - started
 
 
-def repeated(repeat: int, *runs: Callable[[], float]) -> list[list[float]]:
-    """Seconds of several runs, taken in turns, so that a busy moment hits them all."""
-    return [list(seconds) for seconds in zip(*[[run() for run in runs] for _ in range(repeat)], strict=True)]
-
-
 def concurrent_windows(rows: int, repeat: int) -> Iterator[dict]:
     """Figures 8 and 9, process_batch."""
     ordered_stream = football(rows, seed=1)
@@ -154,12 +127,12 @@ def concurrent_windows(rows: int, repeat: int) -> Iterator[dict]:
                 workload = tumbling_workload(windows, unit, session=case != "in order")
                 _, results, stats = run_batches(workload, chunks, case == "in order")
                 checked = check_answers(workload, results, stream)
-                ours, floor = repeated(
+                ours, floor = in_turns(
                     repeat,
                     lambda w=workload, c=chunks, o=case == "in order": run_batches(w, c, o)[0],
                     lambda c=chunks: floor_reduceat(c),
                 )
-                rate, base, scotty = Rate.of(counted, ours), Rate.of(counted, floor), SCOTTY[case, unit][place]
+                rate, base, scotty = rate_of(counted, ours), rate_of(counted, floor), SCOTTY[case, unit][place]
                 print(
                     f"  {windows:>8} {unit:<13} {rate!s:<24} {base!s:<24} {scotty:>8} {stats.slices:>7} "
                     f"{stats.bytes / 1024:>6.1f}  {'ahead' if rate.median > scotty else 'BEHIND'}, {checked} answers"
@@ -219,8 +192,8 @@ def one_at_a_time(rows: int, repeat: int) -> Iterator[dict]:
             op = workload.operator(ordered=case == "in order")
             found = [op.process(t, row) for t, row in pairs]
             check_answers(workload, [*[r for r in found if r], op.close()], source)
-            mine, loop = repeated(repeat, ours, bare)
-            rate, base = Rate.of(rows - 20_000, mine), Rate.of(rows, loop)
+            mine, loop = in_turns(repeat, ours, bare)
+            rate, base = rate_of(rows - 20_000, mine), rate_of(rows, loop)
             print(f"  {windows:>8} {case:<13} {rate!s:<24} {base!s:<24} {base.median / rate.median:>6.1f}")
             yield {
                 "table": "one at a time",
@@ -244,13 +217,13 @@ def flatness(rows: int, repeat: int) -> Iterator[dict]:
         summing = sw.Workload("t", unit="microseconds").query("w", window, total=sw.sum("v"))
         highest = sw.Workload("t", unit="microseconds").query("w", window, total=sw.max("v"))
         check_answers(summing, run_batches(summing, chunks, True)[1], stream)
-        found = repeated(
+        found = in_turns(
             repeat,
             lambda w=summing: run_batches(w, chunks, True)[0],
             lambda w=summing: run_batches(w, floats, True)[0],
             lambda w=highest: run_batches(w, chunks, True)[0],
         )
-        rates = [Rate.of(counted, s) for s in found]
+        rates = [rate_of(counted, s) for s in found]
         print(f"  {seconds:>7}s " + " ".join(f"{r!s:<24}" for r in rates))
         yield {"table": "flatness", "seconds": seconds, "rates": [r.median for r in rates]}
 
@@ -281,7 +254,7 @@ def _small_steps(aggregate: Callable[[str], object], held: int, steps: int) -> t
         seconds.append(time.perf_counter() - started)
         window = values[result.start : result.end] if result.start >= 0 else values[: result.end]
         assert result.values["a"] == (window.max() if aggregate is sw.max else window.sum())
-    return statistics.median(seconds[20:]) * 1e6, (op.stats().combines - before) / steps
+    return Spread.of(seconds[20:]).median * 1e6, (op.stats().combines - before) / steps
 
 
 def memory() -> Iterator[dict]:
@@ -298,14 +271,13 @@ def memory() -> Iterator[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="fewer rows and repetitions")
-    parser.add_argument("--save", type=Path, help="write the figures as JSON")
     given = parser.parse_args()
     rows, repeat = (400_000, 3) if given.quick else (given.rows, given.repeat)
-    print(f"slicewise {sw.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, {rows} tuples")
+    print(heading(tuples=rows))
     found = [
         *concurrent_windows(rows, repeat),
         *one_at_a_time(min(rows, 400_000), repeat),
@@ -314,9 +286,7 @@ def main() -> None:
         *memory(),
     ]
     print("\n* Scotty was measured on a machine of the same kind, not in this run.")
-    if given.save:
-        given.save.parent.mkdir(parents=True, exist_ok=True)
-        given.save.write_text(json.dumps(found, indent=1) + "\n")
+    save(given.save, found)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,6 +27,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _harness import Spread, arguments, bar, heading, save
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -192,7 +191,7 @@ def table(given: argparse.Namespace, folder: str) -> list[dict]:
                 if way == "join" and length == ALL:
                     continue
                 outcome = measured(way, what, length, given, folder)
-                seconds = None if outcome is None else statistics.median(outcome["seconds"])
+                seconds = None if outcome is None else Spread.of(outcome["seconds"]).median
                 cells.append(f">{given.limit:.0f} s" if seconds is None else f"{seconds:.2f} s")
                 found.append({"way": way, "what": what, "length": length, "seconds": seconds, "limit": given.limit})
                 if outcome is not None:
@@ -214,25 +213,19 @@ def bars(found: list[dict]) -> None:
             return min(f["seconds"] or f["limit"] for (way, n), f in by.items() if n == length and way != "attach")
 
         mine = {length: by["attach", length]["seconds"] or float("inf") for length in LENGTHS}
-        _bar(f"{what}: 30 d, at least 5 times as fast as Spark's best way", best("30 d") / mine["30 d"], at_least=5)
-        _bar(f"{what}: 1 h, never slower than Spark's best way", best("1 h") / mine["1 h"], at_least=1)
-        _bar(f"{what}: 30 d in at most 1.3 times the time of 1 h", mine["30 d"] / mine["1 h"], at_most=1.3)
-
-
-def _bar(what: str, value: float, at_least: float | None = None, at_most: float | None = None) -> None:
-    reached = value >= at_least if at_least is not None else value <= (at_most or 0)
-    print(f"  {what:<70} {value:>8.2f}  {'reached' if reached else 'NOT REACHED'}")
+        bar(f"{what}: 30 d, at least 5 times as fast as Spark's best way", best("30 d") / mine["30 d"], at_least=5)
+        bar(f"{what}: 1 h, never slower than Spark's best way", best("1 h") / mine["1 h"], at_least=1)
+        bar(f"{what}: 30 d in at most 1.3 times the time of 1 h", mine["30 d"] / mine["1 h"], at_most=1.3)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="200 000 events, 20 000 points, one run")
     parser.add_argument("--events", type=int)
     parser.add_argument("--points", type=int)
     parser.add_argument("--keys", type=int, default=10_000)
     parser.add_argument("--limit", type=float, default=600, help="stop a way after so many seconds, all runs together")
     parser.add_argument("--runs", type=int)
-    parser.add_argument("--save", type=Path, help="write the figures as JSON")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     given.events = given.events or (200_000 if given.quick else 5_000_000)
@@ -241,17 +234,12 @@ def main() -> None:
     if given.one:
         run_one(*given.one, given.runs, given.limit)
         return
-    print(
-        f"slicewise {sw.__version__}, Python {platform.python_version()}, {given.events:,} events, "
-        f"{given.points:,} points"
-    )
+    print(heading(events=given.events, points=given.points))
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), given.events, given.points, given.keys)
         found = table(given, folder)
     bars(found)
-    if given.save:
-        given.save.parent.mkdir(parents=True, exist_ok=True)
-        given.save.write_text(json.dumps(found, indent=1) + "\n")
+    save(given.save, found)
 
 
 if __name__ == "__main__":

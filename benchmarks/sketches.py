@@ -9,13 +9,13 @@ error beside the stated one, and fails if more estimates are outside of it than 
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 
 import datasketches
 import numpy as np
 import pyarrow as pa
+from _harness import arguments, save
 
 import slicewise as sw
 from slicewise.columns import Column
@@ -74,7 +74,7 @@ ALLOWED = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--rows", type=int, default=1_000_000)
     options = parser.parse_args()
@@ -90,6 +90,7 @@ def main() -> int:
         middle, high = np.percentile(some, [50, 99])
         print(f"{name:<40} {middle:>8.2f} {high:>8.2f} {max(some):>8.2f} {outside:>8.1%}")
         failed |= outside > ALLOWED[name.partition("(")[0]]
+    save(options.save, found)
     return int(failed)
 
 

@@ -18,20 +18,17 @@ asked again, and all windows of some keys from NumPy over the same rows.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import queue
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from _harness import Spread, arguments, bar, clock, heading, load, median_of, save
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -180,14 +177,7 @@ def floor(frame: DataFrame) -> DataFrame:
 
 def seconds_of(frame: DataFrame) -> float:
     """How long it takes to write all results nowhere."""
-    started = time.perf_counter()
-    frame.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - started
-
-
-def median_of(make: Callable[[], DataFrame], runs: int) -> float:
-    """The median of some runs after one that warms up."""
-    return statistics.median([seconds_of(make()) for _ in range(runs + 1)][1:])
+    return clock(lambda: frame.write.format("noop").mode("overwrite").save())
 
 
 def own_seconds(case: Case, data: Data, runs: int, limit: float) -> float | None:
@@ -205,7 +195,7 @@ def own_seconds(case: Case, data: Data, runs: int, limit: float) -> float | None
             return None
         finally:
             child.kill()
-    return statistics.median(found[1:] or found)
+    return Spread.of(found[1:] or found).median
 
 
 def run_own(name: str, path: str, gap: str, runs: str) -> None:
@@ -283,14 +273,14 @@ def measure(data: Data, only: list[str], runs: int, limit: float) -> Iterator[di
         f"\n{data.rows:,} rows, {data.keys:,} keys, {data.span} s of data, sessions with a gap of {data.gap} s, "
         f"shuffle={data.shuffle!r}"
     )
-    base_time = median_of(lambda: floor(data.frame), runs)
+    base_time = median_of(lambda: seconds_of(floor(data.frame)), runs)
     print(f"  {'':<28} {'results':>11} {'s':>7} {'M rows/s':>9} {'Spark, s':>9} {'x Spark':>8} {'x floor':>8}")
     print(f"  {'floor: group by second':<28} {'':>11} {base_time:>7.2f} {data.rows / base_time / 1e6:>9.2f}")
     yield {"keys": data.keys, "case": "floor", "seconds": base_time, "rows": data.rows}
     for case in cases(data.gap):
         if only and not any(name in case.name for name in only):
             continue
-        ours = median_of(lambda c=case: data.run(c), runs)
+        ours = median_of(lambda c=case: seconds_of(data.run(c)), runs)
         own = None if case.own is None else own_seconds(case, data, runs, limit)
         results = check(case, data, own_in_time=own is not None and own < limit / 4)
         there = "" if case.own is None else (f">{limit:.0f}" if own is None else f"{own:.2f}")
@@ -327,21 +317,16 @@ def bars(found: list[dict]) -> None:
     one, concurrent_100 = by.get((few, "tumbling 1 s")), by.get((few, "100 concurrent, seconds"))
     single = by.get((few, "1 concurrent, seconds"))
     if hundred:
-        _bar("sliding 100 s / 1 s, at least 40 times as fast as Spark", against_spark(hundred), at_least=40)
+        bar("sliding 100 s / 1 s, at least 40 times as fast as Spark", against_spark(hundred), at_least=40)
     if thousand:
-        _bar("sliding 1000 s / 1 s, within 2 times of the floor", thousand["seconds"] / thousand["floor"], at_most=2)
+        bar("sliding 1000 s / 1 s, within 2 times of the floor", thousand["seconds"] / thousand["floor"], at_most=2)
     if one:
-        _bar("one tumbling window, at most 1.2 times Spark's time", 1 / against_spark(one), at_most=1.2)
+        bar("one tumbling window, at most 1.2 times Spark's time", 1 / against_spark(one), at_most=1.2)
     if single and concurrent_100:
-        _bar("100 concurrent, within 3 times of one", concurrent_100["seconds"] / single["seconds"], at_most=3)
+        bar("100 concurrent, within 3 times of one", concurrent_100["seconds"] / single["seconds"], at_most=3)
     slowest = [(against_spark(f), f["case"]) for f in found if f["keys"] == many and (f.get("spark") or f.get("limit"))]
     if slowest and many > few:
-        _bar(f"{many:,} keys, never slower than Spark ({min(slowest)[1]})", min(slowest)[0], at_least=1)
-
-
-def _bar(what: str, value: float, at_least: float | None = None, at_most: float | None = None) -> None:
-    reached = value >= at_least if at_least is not None else value <= at_most
-    print(f"  {what:<75} {value:>8.2f}  {'reached' if reached else 'NOT REACHED'}")
+        bar(f"{many:,} keys, never slower than Spark ({min(slowest)[1]})", min(slowest)[0], at_least=1)
 
 
 def draw(found: list[dict], path: Path) -> None:
@@ -386,7 +371,7 @@ def draw(found: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--keys", type=int, nargs="+", default=[16, 100_000])
     parser.add_argument("--only", nargs="+", default=[], help="cases whose name contains one of these")
@@ -395,7 +380,6 @@ def main() -> None:
     )
     parser.add_argument("--limit", type=float, default=600, help="stop Spark's own way after so many seconds")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--save", type=Path, help="write the figures as JSON")
     parser.add_argument("--draw", type=Path, help="draw figures that were saved before, and do nothing else")
     parser.add_argument("--own", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -403,10 +387,10 @@ def main() -> None:
         run_own(*given.own)
         return
     if given.draw:
-        draw(json.loads(given.draw.read_text()), given.draw.with_suffix(".png"))
+        draw(load(given.draw), given.draw.with_suffix(".png"))
         return
     spark = session()
-    print(f"slicewise {sw.__version__}, Spark {spark.version}, Python {platform.python_version()}")
+    print(heading(Spark=spark.version))
     found: list[dict] = []
     with tempfile.TemporaryDirectory() as folder:
         for keys in given.keys:
@@ -415,9 +399,7 @@ def main() -> None:
             data = write_rows(spark, Path(folder), given.rows, keys, max(span, 20), shuffle)
             found += measure(data, given.only, given.runs, given.limit)
     bars(found)
-    if given.save:
-        given.save.parent.mkdir(parents=True, exist_ok=True)
-        given.save.write_text(json.dumps(found, indent=1) + "\n")
+    save(given.save, found)
     spark.stop()
 
 

@@ -13,9 +13,7 @@ they have decoded, and 200 micro-batches with the slope of their times and of th
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _harness import Spread, arguments, heading, save
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
@@ -201,7 +200,7 @@ class Times:
     @property
     def median(self) -> float | None:
         after = self.seconds[WARM_UP:]
-        return statistics.median(after) if after else None
+        return Spread.of(after).median if after else None
 
 
 def ours(session: SparkSession, rows: DataFrame, kind: Kind) -> DataFrame:
@@ -428,24 +427,23 @@ class Bench:
 
     def run(self) -> None:
         """Everything that was asked for."""
+        print(heading())
         heads = f"{'slicewise':>9}{'Spark':>12}{'':>8}{'in RocksDB':>12}{'':>8}{'answers':>10}"
         print(f"{'seconds per micro-batch':<36}{'keys':>8}{'rows':>9}{heads}")
         print("(* stopped: too slow to finish in time; the median of what it did)")
         self.warm_up()
         for part in (self.beside_spark, self.many_keys, self.skew, self.without_cache, self.soak):
             part()
-        if self.args.save:
-            Path(self.args.save).write_text(json.dumps([asdict(line) for line in self.lines], indent=1) + "\n")
+        save(self.args.save, [asdict(line) for line in self.lines])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--only", help="cases whose name holds one of these words: tumbling, 'sliding 16', skew, ...")
     parser.add_argument("--batches", type=int, default=14, help="micro-batches of each stream")
     parser.add_argument("--scale", type=float, default=1.0, help="how many of the rows, such as 0.1")
     parser.add_argument("--limit", type=float, default=600, help="seconds after which Spark's own is stopped")
     parser.add_argument("--soak", type=int, default=200, help="micro-batches of the last case")
-    parser.add_argument("--save", help="a file for the table, in JSON")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="slicewise-") as folder:
         Bench(args, Path(folder)).run()

@@ -10,15 +10,11 @@ bottleneck or polars the part that needs it is left out, and says so.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import importlib.util
-import json
 import math
 import os
-import platform
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -28,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _harness import Spread, heading, load, save
 
 import slicewise.aggregates as sw
 from slicewise.aggregates.base import Aggregate
@@ -124,7 +121,7 @@ def throughput(aggregate: Aggregate, sizes: list[int], slides: int, several: boo
                 count = max(count, n + 1)
             values = numbers(count)
             slides_per_second(window, values[: count // 10], ranges)
-            series[name][n] = statistics.median(slides_per_second(window, values, ranges) for _ in range(REPEATS))
+            series[name][n] = Spread.of([slides_per_second(window, values, ranges) for _ in range(REPEATS)]).median
     return series
 
 
@@ -219,7 +216,7 @@ def bulk_eviction(aggregate: Aggregate, n: int, sizes: list[int]) -> Series:
                 back = numbers(m)
                 window.insert_many(back)
                 values += back
-            series[name][m] = statistics.median(times)
+            series[name][m] = Spread.of(times).median
     return series
 
 
@@ -254,7 +251,7 @@ def out_of_order(aggregate: Aggregate, n: int, distances: list[int], calls: int 
             if one != other:
                 raise SystemExit(f"FiBA and FlatFAT differ after {i} insertions at distance {d}")
         for name, taken in times.items():
-            series[name][d] = statistics.median(taken) * 1e6
+            series[name][d] = Spread.of(taken).median * 1e6
     return series
 
 
@@ -359,7 +356,7 @@ def rolling(n: int, ranges: list[int]) -> dict[str, Series]:
                     times.append(time.perf_counter() - start)
                 if not np.allclose(got, expected, atol=1e-6):
                     raise SystemExit(f"roll and {name} differ for the {kind} of {k}")
-                out[kind][name][k] = n / statistics.median(times) / 1e6
+                out[kind][name][k] = n / Spread.of(times).median / 1e6
     return out
 
 
@@ -720,25 +717,25 @@ def draw_all(results: dict[str, Any], folder: Path) -> None:
         )
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(given: list[str] | None = None) -> int:
+    parser = arguments(__doc__, save_as=False)
     parser.add_argument("--quick", action="store_true", help="small windows, a minute; for a look, not for a claim")
     parser.add_argument("--largest", type=int, metavar="P", help="slide windows up to 2**P; 20, or 8 with --quick")
     parser.add_argument("--draw", action="store_true", help="measure nothing, draw the last results again")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     folder = QUICK_RESULTS if options.quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "swag.json"
     if options.draw:
-        results = json.loads(file.read_text(), object_hook=_with_numbers)
+        results = load(file, object_hook=_with_numbers)
     else:
-        print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}; seed {SEED}")
+        print(heading(seed=SEED))
         started = time.perf_counter()
         largest = options.largest if options.largest is not None else 8 if options.quick else 20
         if largest < 8:
             parser.error(f"--largest must be 8 or more; got {largest}")
         results = measure(options.quick, largest)
-        results["machine"] = {"python": platform.python_version(), "numpy": np.__version__, "seed": SEED}
+        results["machine"] = {"seed": SEED}
         results["machine"] |= {"quick": options.quick, "largest": largest}
         results["machine"]["seconds"] = round(time.perf_counter() - started)
     claims = orderings(results)
@@ -747,7 +744,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"  {'holds         ' if holds else 'does not hold '} {claim}: {why}")
     results["claims"] = {claim: holds for claim, holds, _ in claims}
     results["measured"] = {claim: why for claim, _, why in claims}
-    file.write_text(json.dumps(results, indent=1) + "\n")
+    save(file, results)
     if importlib.util.find_spec("matplotlib"):
         draw_all(results, folder)
         print(f"\nResults and figures are in {folder}.")

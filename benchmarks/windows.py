@@ -10,13 +10,12 @@ and out of order: what a row takes should not depend on the size.
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
+from _harness import Spread, arguments, heading, save
 
 import slicewise as sw
 from slicewise.columns import Column
@@ -216,7 +215,7 @@ def check(results: list[sw.Results], stream: Stream, define: Callable) -> int:
     return len(found)
 
 
-def each_kind(rows: int, repeat: int) -> None:
+def each_kind(rows: int, repeat: int) -> Iterator[dict]:
     in_order = football(rows, seed=1)
     streams = {"in order": in_order, "out of order": disordered(in_order, 0.2, 2 * SECOND, seed=2)}
     for case, stream in streams.items():
@@ -228,11 +227,12 @@ def each_kind(rows: int, repeat: int) -> None:
             workload = sw.Workload("t", unit="microseconds", punctuation=markers).query("q", window, total=sw.sum("v"))
             _, results = run(workload, chunks, case == "in order")
             answers = check(results, stream, define)
-            seconds = statistics.median(run(workload, chunks, case == "in order")[0] for _ in range(repeat))
+            seconds = Spread.of([run(workload, chunks, case == "in order")[0] for _ in range(repeat)]).median
             rate = (rows - CHUNK) / seconds / 1e6
             base = base or rate
             verdict = "" if rate >= base / 10 else "  BELOW A TENTH"
             print(f"  {name:<42} {rate:>7.2f}   1/{base / rate:<5.1f} {answers:>7} answers checked{verdict}")
+            yield {"table": "each kind", "case": case, "window": name, "rate": rate}
 
 
 class TupleBuffer:
@@ -312,7 +312,7 @@ def final_answers(results: list[sw.Results], lengths: np.ndarray) -> dict[tuple[
     }
 
 
-def many_counts(rows: int, repeat: int) -> None:
+def many_counts(rows: int, repeat: int) -> Iterator[dict]:
     stream = disordered(football(rows, seed=3), 0.2, 2 * SECOND, seed=4)
     chunks = batches(stream)
     cases = {
@@ -337,11 +337,13 @@ def many_counts(rows: int, repeat: int) -> None:
             _, answers, expected = run_buffer(lengths, bare_sums, chunks, wait, lateness)
             assert sum(map(len, results)) == answers, "one of the two says more than the other"
             assert final_answers(results, lengths) == expected, "the two disagree"
-            a, b, c = ((rows - CHUNK) / statistics.median(s) / 1e6 for s in (ours, same, bare))
+            a, b, c = ((rows - CHUNK) / Spread.of(s).median / 1e6 for s in (ours, same, bare))
             print(
                 f"  {windows:>5} windows   slicewise {a:>6.2f}   same functions {b:>6.2f} {a / b:>6.1f}x"
                 f"   bare {c:>6.2f} {a / c:>5.1f}x   {answers:>7} answers checked"
             )
+            rates = {"slicewise": a, "same functions": b, "bare": c}
+            yield {"table": "counts", "case": case, "windows": windows, **rates}
 
 
 def _policy(n: int) -> sw.Workload:
@@ -352,7 +354,7 @@ def _policy(n: int) -> sw.Workload:
     return sw.Workload("t", lateness=100).query("last", window, total=sw.sum("v"))
 
 
-def policies(repeat: int, rows: int = 1000) -> None:
+def policies(repeat: int, rows: int = 1000) -> Iterator[dict]:
     """Milliseconds per row under a policy, each answer checked."""
     print(f"\n{'policy, ms per row':24}{'a row at a time':>18}{'in a batch':>14}{'out of order':>16}")
     for n in (500, 5_000, 50_000):
@@ -381,18 +383,19 @@ def policies(repeat: int, rows: int = 1000) -> None:
                 op.process(2 * (at + rows - 30) - 1, {"v": 1})
                 op.advance(2 * (at + rows) + i + 1)
             times["late"].append((time.perf_counter() - start) / 20)
-        shown = [statistics.median(t) * 1000 for t in times.values()]
+        shown = [Spread.of(t).median * 1000 for t in times.values()]
         print(f"{n:>12,} rows{'':7}{shown[0]:>18.2f}{shown[1]:>14.3f}{shown[2]:>16.2f}")
+        yield {"table": "policies", "rows": n, **dict(zip(times, shown, strict=True))}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--repeat", type=int, default=3)
     given = parser.parse_args()
-    each_kind(given.rows, given.repeat)
-    many_counts(given.rows, given.repeat)
-    policies(given.repeat)
+    print(heading(rows=given.rows))
+    found = [*each_kind(given.rows, given.repeat), *many_counts(given.rows, given.repeat), *policies(given.repeat)]
+    save(given.save, found)
 
 
 if __name__ == "__main__":
