@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _harness import Spread, heading, load, save
+from _harness import Spread, arguments, heading, load, save
 
 import slicewise.aggregates as sw
 from slicewise.aggregates.base import Aggregate
