@@ -21,6 +21,7 @@ TOO_LONG: set[str] = set()
 STAGES = {
     "bad_rows": -1,
     "errors": 0,
+    "records": 0,
     "amounts": 1,
     "columns": 1,
     "kernels": 1,

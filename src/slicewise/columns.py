@@ -21,7 +21,6 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -30,8 +29,10 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.errors import DataError
+from slicewise.records import record
 
 __all__ = [
+    "NATIVE_TYPES",
     "TYPE_NAMES",
     "Column",
     "arrow_of",
@@ -64,7 +65,7 @@ TYPE_NAMES = {
 _OBJECTS = np.dtype(object)
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 #: NumPy arrays of these dtypes are columns as they are.
-_NATIVE_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
+NATIVE_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
 
 
 def type_name(type_: pa.DataType) -> str:
@@ -105,7 +106,7 @@ def physical_dtype(type_: pa.DataType) -> np.dtype:
     return np.dtype(object)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Column:
     """An array of one type, with nulls.
 
@@ -176,7 +177,7 @@ class Column:
             if data.ndim != 1:
                 raise DataError(f"a column must have one dimension; got an array of shape {data.shape}")
             # A masked array hides its nulls from everything but Arrow.
-            native = None if isinstance(data, np.ma.MaskedArray) else _NATIVE_TYPES.get(data.dtype)
+            native = None if isinstance(data, np.ma.MaskedArray) else NATIVE_TYPES.get(data.dtype)
             if native is not None and (type is None or type == native):
                 return cls(data, native)
         if isinstance(data, (pa.Array, pa.ChunkedArray)):
@@ -238,9 +239,8 @@ class Column:
         """The values as Python values, None where null."""
         as_objects = self.values.dtype == object and not pa.types.is_decimal(self.type)
         values: list[Any] = self.values.tolist() if as_objects else self.to_arrow().to_pylist()
-        if self.valid is None or not as_objects:
-            return values
-        return [v if ok else None for v, ok in zip(values, self.valid.tolist(), strict=True)]
+        rows = zip(values, self.mask.tolist(), strict=True) if self.valid is not None and as_objects else None
+        return values if rows is None else [v if ok else None for v, ok in rows]
 
 
 def holds_dates(type_: pa.DataType) -> bool:

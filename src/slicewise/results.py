@@ -16,6 +16,7 @@ import pyarrow as pa
 from slicewise.amounts import to_micros
 from slicewise.columns import Column, beyond_python, to_python
 from slicewise.errors import DataError, MissingPackageError
+from slicewise.records import record
 
 __all__ = [
     "CHANGES",
@@ -248,7 +249,7 @@ class Repeats:
         return which, (self.tick[which] + nth - (behind - self.count)[which]) * self.size
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Block:
     """Results of queries that compute the same aggregates, possibly under other names: one array per column.
 
@@ -333,7 +334,7 @@ class Results:
         return (piece for block in self._blocks for piece in block.pieces())
 
     def __len__(self) -> int:
-        return sum(len(b) for b in self._blocks)
+        return sum(map(len, self._blocks))
 
     def __bool__(self) -> bool:
         return bool(self._blocks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from slicewise.amounts import from_micros
 
 __all__ = ["INFINITY", "LARGEST_TIME", "largest_time"]
@@ -15,6 +17,7 @@ LARGEST_TIME = 2**60
 LARGEST_NANOSECONDS = 3 * LARGEST_TIME - 1
 
 
+@functools.cache
 def largest_time(unit: str | None) -> int:
     """The largest event time, in the unit of the time column, around which windows can be computed and shown.
 

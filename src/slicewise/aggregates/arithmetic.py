@@ -135,8 +135,8 @@ class _Totals(OneColumn):
             return _EXACT.subtract(a[0], b[0]), a[1] - b[1]
         return a[0] - b[0], a[1] - b[1]
 
-    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
-        """The results, from the two parts."""
+    def finish(self, totals: np.ndarray, counts: np.ndarray, type_: pa.DataType, result: pa.DataType) -> Column:
+        """The results, from the two parts, for a column of one type and of the type that follows from it."""
         raise NotImplementedError
 
     def result_type(self, *types: pa.DataType) -> pa.DataType:
@@ -187,8 +187,8 @@ class Sum(_Totals):
             return type_
         return pa.float64() if pa.types.is_floating(type_) else pa.int64()
 
-    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
-        return fitting_sums(self, totals, counts, self.result_type(*types))
+    def finish(self, totals: np.ndarray, counts: np.ndarray, type_: pa.DataType, result: pa.DataType) -> Column:
+        return fitting_sums(self, totals, counts, result)
 
 
 class Avg(_Totals):
@@ -229,13 +229,11 @@ class Avg(_Totals):
             return pa.decimal128(min(type_.precision + 4, 38), min(type_.scale + 4, 38))
         return type_ if pa.types.is_duration(type_) else pa.float64()
 
-    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
-        result = self.result_type(*types)
+    def finish(self, totals: np.ndarray, counts: np.ndarray, type_: pa.DataType, result: pa.DataType) -> Column:
         if pa.types.is_floating(result):
             return Column(_divide(totals, counts), result, present(counts))
         unit = 1
         if pa.types.is_decimal(result):
-            type_ = types[0]
             _check_digits(self, totals, pa.decimal128(min(type_.precision + 10, 38), type_.scale))
             unit = 10 ** (result.scale - type_.scale)
         means = np.empty(len(totals), object)
@@ -265,10 +263,9 @@ class TrySum(Sum):
 
     name = "try_sum"
 
-    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
-        result = self.result_type(*types)
+    def finish(self, totals: np.ndarray, counts: np.ndarray, type_: pa.DataType, result: pa.DataType) -> Column:
         limits = _digits_of(result) if pa.types.is_decimal(result) else (exact.INT64_MIN, exact.INT64_MAX)
-        return super().finish(*_only_fitting(totals, counts, limits), types)
+        return super().finish(*_only_fitting(totals, counts, limits), type_, result)
 
 
 class TryAvg(Avg):
@@ -290,19 +287,18 @@ class TryAvg(Avg):
 
     name = "try_avg"
 
-    def finish(self, totals: np.ndarray, counts: np.ndarray, types: Sequence[pa.DataType]) -> Column:
-        result = self.result_type(*types)
+    def finish(self, totals: np.ndarray, counts: np.ndarray, type_: pa.DataType, result: pa.DataType) -> Column:
         if pa.types.is_decimal(result):
-            totals, counts = _only_fitting(totals, counts, _digits_of(Sum().result_type(*types)))
+            totals, counts = _only_fitting(totals, counts, _digits_of(Sum().result_type(type_)))
             # What rounds to a number of too many digits is as large as that number is.
-            shift = 10 ** (result.scale - types[0].scale)
+            shift = 10 ** (result.scale - type_.scale)
             low, high = _digits_of(result)
             means = np.array(
                 [_half_up(t * shift, max(n, 1)) for t, n in zip(totals, counts.tolist(), strict=True)], object
             )
             counts = np.where((means >= low) & (means <= high), counts, 0)
             totals = np.where(counts > 0, totals, 0)
-        return super().finish(totals, counts, types)
+        return super().finish(totals, counts, type_, result)
 
 
 def _only_fitting(totals: np.ndarray, counts: np.ndarray, limits: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -320,9 +316,11 @@ def _digits_of(type_: pa.DataType) -> tuple[int, int]:
 
 def fitting_sums(aggregate: Aggregate, totals: np.ndarray, counts: np.ndarray, result: pa.DataType) -> Column:
     """Totals as results, null where nothing was counted; an error where one does not fit the type."""
+    if totals.dtype != object:
+        return Column(totals, result, present(counts))
     if pa.types.is_decimal(result):
         _check_digits(aggregate, totals, result)
-    elif totals.dtype == object:
+    else:
         totals = exact.shrink(totals)
         if totals.dtype == object:
             worst = next(t for t in totals if not exact.INT64_MIN <= t <= exact.INT64_MAX)
@@ -386,7 +384,7 @@ class _TotalsMonoid(Monoid):
         return np.where(valid, values, self.identity[0]), valid.astype(np.int64)
 
     def lower(self, parts: Parts) -> Column:
-        return self.aggregate.finish(parts[0], parts[1], self.types)
+        return self.aggregate.finish(parts[0], parts[1], self.types[0], self.result)
 
 
 class FloatTotals(_TotalsMonoid):
@@ -445,7 +443,7 @@ class IntTotals(_TotalsMonoid):
     def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
         values, valid = columns[0].values, columns[0].valid
         lengths = segment_lengths(starts, len(values))
-        longest = int(lengths.max(initial=0))
+        longest = int(np.maximum.reduce(lengths, initial=0))
         if valid is None:
             return exact.fold(values, starts, longest, self._magnitude), lengths
         totals = exact.fold(np.where(valid, values, 0), starts, longest, self._magnitude)

@@ -377,7 +377,7 @@ class Monoid(ABC):
 
     def fold_rows(self, columns: Mapping[str, Column], times: np.ndarray, starts: np.ndarray) -> Parts:
         """One partial per segment of rows, from what the aggregate reads among their columns."""
-        return self.lift_fold([columns[name] for name in self.reads], times, starts)
+        return self.lift_fold(list(map(columns.__getitem__, self.reads)), times, starts)
 
     def failed(self, parts: Parts) -> np.ndarray:
         """The places of partials that could not be computed, which only happens to user code."""

@@ -132,7 +132,7 @@ def as_float64(column: Column) -> np.ndarray:
 def present(counts: np.ndarray) -> np.ndarray | None:
     """``valid`` of results: null where nothing was counted."""
     valid = counts > 0
-    return None if valid.all() else valid
+    return None if np.logical_and.reduce(valid) else valid
 
 
 def from_first(starts: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -35,7 +35,8 @@ def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """
     if a.dtype != object and b.dtype != object:
         c: np.ndarray = a + b
-        if ((a ^ c) & (b ^ c)).min(initial=0) >= 0:  # wrapped iff the sum's sign differs from both operands'
+        # It wrapped around iff the sum's sign differs from both operands'.
+        if np.minimum.reduce((a ^ c) & (b ^ c), initial=0) >= 0:
             return c
     return shrink(a.astype(object) + b.astype(object))
 
@@ -48,7 +49,7 @@ def subtract(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """
     if a.dtype != object and b.dtype != object:
         c: np.ndarray = a - b
-        if ((a ^ b) & (a ^ c)).min(initial=0) >= 0:
+        if np.minimum.reduce((a ^ b) & (a ^ c), initial=0) >= 0:
             return c
     return shrink(a.astype(object) - b.astype(object))
 
@@ -83,7 +84,8 @@ def scan(values: np.ndarray) -> np.ndarray:
 
 def _safe(values: np.ndarray, terms: int, magnitude: int | None) -> bool:
     if magnitude is None:
-        magnitude = max(-int(values.min(initial=0)), int(values.max(initial=0)))
+        lowest, highest = np.minimum.reduce(values, initial=0), np.maximum.reduce(values, initial=0)
+        magnitude = max(-int(lowest), int(highest))
     return magnitude * terms <= INT64_MAX
 
 

@@ -6,6 +6,8 @@ The parts of a partial are equally long arrays; one entry of each makes the part
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -35,12 +37,12 @@ MOST_FOLDED = 1 << 23
 
 def take_parts(parts: Parts, index: Any) -> Parts:
     """The partials at ``index``: integers, a boolean mask or a slice."""
-    return tuple(p[index] for p in parts)
+    return tuple(map(getitem, parts, repeat(index)))  # in C: small steps do this all the time
 
 
 def pick_parts(parts: Parts, places: Sequence[int]) -> Parts:
     """Those of the parts that stand at some places."""
-    return tuple(parts[i] for i in places)
+    return tuple(map(parts.__getitem__, places))
 
 
 def concat_parts(partials: Sequence[Parts]) -> Parts:

@@ -80,8 +80,8 @@ class Costs:
         """Count what is done with monoids. What one of them does inside of another's call is part of that call."""
         for monoid in {id(m): m for m in monoids}.values():
             every: Any = monoid
-            every.combine = self._counted(monoid.combine, _pairs)
-            every.invert = self._counted(monoid.invert, _pairs)
+            every.combine = self._counted_pairs(monoid.combine)
+            every.invert = self._counted_pairs(monoid.invert)
             every.fold = self._counted(monoid.fold, _folded)
             every.scan = self._counted(monoid.scan, _scanned)
             every.fold_rows = self._lifting(monoid.fold_rows)
@@ -94,6 +94,20 @@ class Costs:
             self._inside = 1
             try:
                 return function(*operands)
+            finally:
+                self._inside = 0
+
+        return counted
+
+    def _counted_pairs(self, function: Callable[[Parts, Parts], Parts]) -> Callable[[Parts, Parts], Parts]:
+        # Written out, because every small step calls it.
+        def counted(a: Parts, b: Parts) -> Parts:
+            if self._inside:
+                return function(a, b)
+            self.combines += len(a[0])
+            self._inside = 1
+            try:
+                return function(a, b)
             finally:
                 self._inside = 0
 
@@ -112,10 +126,6 @@ class Costs:
                 self._inside = 0
 
         return lifting
-
-
-def _pairs(a: Parts, b: Parts) -> int:
-    return len(a[0])
 
 
 def _folded(parts: Parts, starts: np.ndarray) -> int:

@@ -7,27 +7,26 @@ becomes of rows that are refused is the caller's: an operator raises an error, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from slicewise.columns import Column
-from slicewise.conditions.expression import derive, derived_types
-from slicewise.errors import DataError, ExpressionError, QueryError, RefusedRowsError
+from slicewise.conditions.expression import derived_types
+from slicewise.errors import DataError, QueryError, RefusedRowsError
 from slicewise.plan.costs import Costs
 from slicewise.plan.panels import Form
 from slicewise.plan.plan import ARRIVAL, MaxSlice, Plan, check_max_slice, check_runnable, check_store, plan_for
+from slicewise.records import record
 from slicewise.results import Results
 from slicewise.slicing.adapting import StateLayout, adapted_state
+from slicewise.slicing.admission import Admission, IncomingRows, Refusal
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.held_rows import HeldRows, LateRow
 from slicewise.slicing.input import Batch, check_time, conform, parse_types
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.restoring import continue_from
-from slicewise.slicing.rows.gaps import TickGaps
-from slicewise.slicing.rows.punctuation import data_among, with_punctuation
 from slicewise.slicing.snapshots import (
     BoundState,
     Counters,
@@ -39,24 +38,16 @@ from slicewise.slicing.snapshots import (
 )
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.window_manager import Sessions
-from slicewise.slicing.user_code import ShownRows, show_rows
+from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
-__all__ = ["Core", "Insertion", "Refusal"]
+__all__ = ["Core", "Insertion"]
 
 NOTHING = Results()
 
 
-@dataclass(frozen=True, eq=False)
-class Refusal:
-    """Rows that were not let in, as they came, and what is wrong with them."""
-
-    error: RefusedRowsError
-    rows: Batch
-
-
-@dataclass(frozen=True, eq=False)
+@record
 class Insertion:
     """What became of a batch: the rows that were let in, which of them are late, and those that were refused."""
 
@@ -121,7 +112,7 @@ class Core:
         self._late: list[HeldRows] = []
         self._rows = self._results = self._late_rows = 0
         self.costs.take({})
-        self._gaps: TickGaps | None = None
+        self._admission: Admission | None = None
         #: Names of queries that counted rows and are gone.
         self._retired: frozenset[str] = frozenset()
 
@@ -135,31 +126,21 @@ class Core:
     def insert(self, batch: Batch) -> Insertion:
         """Let checked rows in, without those that are refused; all of the others or none."""
         engine = self.bound(batch)
-        whole = batch
-        if self.ordered and len(batch):
+        if self.ordered and len(batch.times):
             self._check_order(batch, engine.latest)
+        incoming = self._admits().admit(batch)
+        late = self._insert(engine, incoming) if len(incoming.batch.times) else NO_ROWS
         if batch.selected is not None:
-            batch = batch.pick(np.flatnonzero(batch.selected))
-        columns = {n: conform(c, self.types[n], n) for n, c in batch.columns.items()}
-        batch, columns, refusals = self._derived(batch, columns)
-        columns = with_punctuation(columns, self.workload)
-        shown = show_rows(engine.plan, columns, batch.times) if engine.shows_rows else ShownRows(columns, {})
-        columns = shown.columns
-        if shown.failures:
-            error = shown.error(lambda row: batch.label(row, self.workload))
-            refusals.append(Refusal(error, batch.take(np.array(error.rows, np.int64))))
-            kept = shown.kept(len(batch))
-            batch, columns = batch.pick(kept), {n: c.take(kept) for n, c in columns.items()}
-        key = self.keys.encode(batch.keys, len(batch))
-        gap = self._gap(engine, batch, key, columns)
-        if gap is not None:
-            refusals.append(Refusal(gap, batch.take(np.array(gap.rows, np.int64))))
-            kept = np.delete(np.arange(len(batch)), gap.rows)
-            batch, key, columns = batch.pick(kept), key[kept], {n: c.take(kept) for n, c in columns.items()}
-        late = self._insert(engine, batch, key, columns) if len(batch) else np.empty(0, np.int64)
-        if whole.selected is not None:
-            engine.follow(whole.times)
-        return Insertion(batch, late, refusals)
+            engine.follow(batch.times)
+        return Insertion(incoming.batch, late, incoming.refusals)
+
+    def _admits(self) -> Admission:
+        engine = self.engine
+        assert engine is not None
+        if self._admission is None:
+            gaps = self._judges_gaps
+            self._admission = Admission(engine, self.workload, self.types, self.keys, judges_gaps=gaps)
+        return self._admission
 
     def check(self, batch: Batch) -> None:
         """Refuse a batch that does not go with what came before, as :meth:`insert` would."""
@@ -169,41 +150,27 @@ class Core:
         for name, column in batch.columns.items():
             conform(column, self.types[name], name)
 
-    def _derived(self, batch: Batch, columns: Mapping[str, Column]) -> tuple[Batch, dict[str, Column], list[Refusal]]:
-        """The columns that queries are about, without the rows that one of them cannot be computed for."""
-        if not batch.failures and tuple(columns) == self.workload.columns:
-            return batch, dict(columns), []
-        derived, failures = derive(self.workload.columns, columns, len(batch))
-        known = {name: derived.get(name, columns.get(name)) for name in self.workload.columns}
-        columns = {name: column for name, column in known.items() if column is not None}
-        failures = {**failures, **batch.failures}
-        if not failures:
-            return batch, columns, []
-        rows = sorted(failures)
-        error = ExpressionError(*failures[rows[0]], rows, batch.label(rows[0], self.workload), len(rows) - 1)
-        kept = np.delete(np.arange(len(batch)), rows)
-        refusal = Refusal(error, batch.take(np.array(rows, np.int64)))
-        return batch.pick(kept), {n: c.take(kept) for n, c in columns.items()}, [refusal]
-
-    def _insert(self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]) -> np.ndarray:
+    def _insert(self, engine: Engine, incoming: IncomingRows) -> np.ndarray:
         """Let rows in that nothing is wrong with; which of them are late."""
+        batch, key, columns = incoming.batch, incoming.key, incoming.columns
         times = batch.times
-        lateness = engine.judge(times, key, self.keys, data_among(columns))
-        if len(lateness.late):
-            rest = np.delete(np.arange(len(times)), lateness.late)
+        lateness = engine.judge(times, key, self.keys, columns)
+        late = lateness.late
+        if len(late):
+            rest = np.delete(np.arange(len(times)), late)
             engine.insert(key[rest], times[rest], {n: c.take(rest) for n, c in columns.items()})
-            self._drop_late(HeldRows.of_batch(batch, key, lateness.late))
+            self._drop_late(HeldRows.of_batch(batch, key, late))
         else:
             engine.insert(key, times, columns)
         if len(lateness.waiting):
             self._waiting.append(HeldRows.of_batch(batch, key, lateness.waiting))
-        self._rows += len(batch)
-        return lateness.late
+        self._rows += len(times)
+        return late
 
     def insert_slices(self, slices: Slices) -> None:
         """Let in slices that were cut elsewhere, at the edges of this plan, with the numbers of keys."""
         assert self.engine is not None
-        lateness = self.engine.judge(slices.first, slices.key, self.keys)
+        lateness = self.engine.judge_slices(slices, self.keys)
         rows = int(slices.rows.sum())
         self._rows += rows
         # They were lifted and folded where they were cut.
@@ -216,19 +183,9 @@ class Core:
             self._waiting.append(HeldRows.of_slices(slices, lateness.waiting))
         self.engine.insert_slices(slices)
 
-    def _gap(
-        self, engine: Engine, batch: Batch, key: np.ndarray, columns: Mapping[str, Column]
-    ) -> RefusedRowsError | None:
-        """Rows after so much time that too many ticks would be due; where the clock judges rows, none are."""
-        if not self._judges_gaps or not engine.context_aware or not len(batch):
-            return None
-        if self._gaps is None or self._gaps.engine is not engine:
-            self._gaps = TickGaps(engine)
-        return self._gaps.judge(batch, key, columns, self.workload)
-
     def _check_order(self, batch: Batch, latest: int) -> None:
         times = batch.times
-        if times[0] >= latest and (times[1:] >= times[:-1]).all():
+        if times[0] >= latest and np.logical_and.reduce(times[1:] >= times[:-1]):
             return
         so_far = np.maximum.accumulate(np.concatenate([[latest], times[:-1]]))
         back = np.flatnonzero((times < so_far) & batch.meant)
@@ -267,6 +224,7 @@ class Core:
         self.engine.watermark = self.watermark
         self.types, self.time_type = types, time_type
         self.keys = KeyTable([types[k] for k in self.workload.keys], self.workload.keys)
+        self._admission = None
         return self.engine
 
     def _plan(self, workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> Plan:
@@ -292,7 +250,7 @@ class Core:
         try:
             results, sessions = self.engine.advance(watermark, self.keys)
         except RefusedRowsError:
-            self._gaps = None  # rows that were known may have been left out
+            self._admits().forget_rows()
             raise
         if self._waiting:
             self._judge_waiting(sessions)
@@ -342,6 +300,7 @@ class Core:
         used = engine.time.state.keys
         if 2 * len(used) < len(self.keys):
             self.keys, numbers = self.keys.without_unused(used)
+            self._admission = None
             engine.renumber_keys(numbers)
 
     # State as a value
@@ -418,5 +377,5 @@ class Core:
             self.types = {**self.types, **derived_types(workload.columns, self.types)}
             plan = self._plan(workload, self.types, self.time_type)
             self.engine = Engine(plan, adapted_state(self.engine, plan))
-        self.workload = workload
+        self.workload, self._admission = workload, None
         self._retired = retired

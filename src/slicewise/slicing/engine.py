@@ -17,6 +17,7 @@ import numpy as np
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.plan.plan import Plan
+from slicewise.records import record
 from slicewise.results import Results
 from slicewise.slicing.answers.answers import Answers, ReportLimits
 from slicewise.slicing.keys import KeyTable
@@ -101,12 +102,15 @@ class State:
         return [self.time.slices, *(queries.slices for queries in self.context_aware)]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Lateness:
     """What becomes of rows on arrival: which are late, and which must wait for the next step to be judged."""
 
     late: np.ndarray
     waiting: np.ndarray
+
+
+NONE_LATE = Lateness(NO_ROWS, NO_ROWS)
 
 
 class Engine:
@@ -124,6 +128,8 @@ class Engine:
         hands_over = bool(self.context_aware) and not self.context_aware[0].sees_punctuation
         hands_over &= self._has_time_windows and not plan.recomputed
         self._handover = Handover(self.time) if hands_over else None
+        #: Whether some window lies elsewhere for other keys.
+        self._depends_on_keys = self.time.windows.listed is not None
         self.watermark, self.latest = state.watermark, state.latest
         self.limit_reports(state.reports_from, state.reports_after)
 
@@ -158,25 +164,29 @@ class Engine:
 
     # Rows in
 
-    def judge(self, times: np.ndarray, key: np.ndarray, keys: KeyTable, data: np.ndarray | None = None) -> Lateness:
+    def judge(self, times: np.ndarray, key: np.ndarray, keys: KeyTable, columns: Mapping[str, Column]) -> Lateness:
         """Which rows are late, and which will only be known to be when sessions are composed.
 
-        ``data`` are those that are no punctuation, None if all are. Punctuation is late before the horizon, where the
-        windows that see it are final.
+        Punctuation is late before the horizon, where the windows that see it are final.
         """
-        self.time.windows.name_keys(keys)
-        if data is None or self.plan.ordered or self.horizon <= -INFINITY:
-            return self._judge(times, key)
-        judged = self._judge(times[data], key[data]) if len(data) else Lateness(data, data)
-        late = times < self.horizon
+        if self._depends_on_keys:
+            self.time.windows.name_keys(keys)
+        horizon = self.horizon
+        if self.plan.ordered or horizon <= -INFINITY or np.minimum.reduce(times) > horizon:
+            return NONE_LATE
+        data = data_among(columns) if self.context_aware else None
+        if data is None:
+            return self._judge(times, key, horizon)
+        judged = self._judge(times[data], key[data], horizon) if len(data) else NONE_LATE
+        late = times < horizon
         late[data] = False
         return Lateness(np.union1d(np.flatnonzero(late), data[judged.late]), data[judged.waiting])
 
-    def _judge(self, times: np.ndarray, key: np.ndarray) -> Lateness:
-        nothing = np.empty(0, np.int64)
-        horizon = self.horizon
-        if self.plan.ordered or horizon <= -INFINITY or times.min() > horizon:
-            return Lateness(nothing, nothing)
+    def judge_slices(self, slices: Slices, keys: KeyTable) -> Lateness:
+        """The same of slices, of which all rows are late or none is."""
+        return self.judge(slices.first, slices.key, keys, {}) if len(slices) else NONE_LATE
+
+    def _judge(self, times: np.ndarray, key: np.ndarray, horizon: int) -> Lateness:
         old = np.flatnonzero(times <= horizon)
         inside, still_open = self.time.windows.open_mask(times[old], horizon, key[old])
         if self.context_aware:
@@ -184,22 +194,27 @@ class Engine:
             inside[:] = True
             still_open |= times[old] == horizon
         if not self.plan.gaps:
-            return Lateness(old[inside & ~still_open], nothing)
+            return Lateness(old[inside & ~still_open], NO_ROWS)
         # A row joins an open session however old it is, if other rows lead from the session to it.
-        return Lateness(nothing, old[~still_open & (times[old] + self.plan.gaps[-1] < horizon)])
+        return Lateness(NO_ROWS, old[~still_open & (times[old] + self.plan.gaps[-1] < horizon)])
 
     def insert(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
         """Let rows in: cut them into slices, and store them where the plan says so."""
         if not len(times):
             return
-        counted = []
         if self.context_aware:
-            came = self._horizons(times)
-            counted = [queries.counted(key, times, columns, self.horizon, came) for queries in self.context_aware]
+            self._insert_in_order(key, times, columns)
+        else:
+            self.time.insert(key, times, columns)
+        self.latest = max(self.latest, int(times[-1] if self.plan.ordered else times.max()))
+
+    def _insert_in_order(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
+        """Let rows in where windows depend on them, and data among them into the time slices."""
+        came = self._horizons(times)
+        counted = [queries.counted(key, times, columns, self.horizon, came) for queries in self.context_aware]
         self._insert_on_time(key, times, columns)
         for queries, rows in zip(self.context_aware, counted, strict=True):
             queries.insert(rows, len(times))
-        self.latest = max(self.latest, int(times.max()))
 
     def _insert_on_time(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
         """Let data into the time slices, at once or by the handover."""
@@ -259,8 +274,10 @@ class Engine:
         Returns the results, and the sessions under each gap that rows could join in this step.
         """
         step = Step(self.horizon, watermark, self._horizon(watermark), self.watermark)
-        self.time.windows.name_keys(keys)
-        context_steps, handed_over = [], None
+        if self._depends_on_keys:
+            self.time.windows.name_keys(keys)
+        context_steps: list[ContextAwareStep] = []
+        handed_over = None
         if self.context_aware:
             context_steps = self._advance_context_aware(step, Answers(self.plan, keys))
             handed_over = context_steps[0].handed_over

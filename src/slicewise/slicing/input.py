@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slicewise.amounts import INTEGER, UNITS
-from slicewise.columns import TYPE_NAMES, Column, arrow_of, physical_dtype
+from slicewise.columns import NATIVE_TYPES, TYPE_NAMES, Column, arrow_of, physical_dtype
 from slicewise.conditions.expression import Expression, inputs_of, refuse_missing, selection
 from slicewise.errors import DataError, did_you_mean
+from slicewise.records import record
 from slicewise.results import RowLabel
 from slicewise.times import INFINITY, largest_time
 from slicewise.workload import Workload
@@ -42,11 +43,14 @@ __all__ = [
 ROWS = "\0rows"
 #: The type of processing time.
 CLOCK_TYPE = pa.timestamp("us", "UTC")
+#: How many microseconds one count is in columns that do not count those.
+_TICKS = {pa.date32().id: 86_400_000_000, pa.date64().id: 1000}
+_NULL = pa.null().id
 #: Where event times stand beside the columns of the user, so that a query may read his time column as it came.
 EVENT_TIME = "\0time"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Batch:
     """Rows, checked: event times, key columns as Arrow arrays, and the other columns that the workload reads.
 
@@ -142,29 +146,37 @@ def read_batch(
     where they have none.
     """
     columns, time = as_mapping(data), time or workload.time
-    timed = [time] if now is None else []
-    given = {name: column_in(columns, name) for name in (*timed, *workload.keys, *workload.inputs)}
-    missing = [name for name, data in given.items() if data is None]
-    if missing:
-        refuse_missing([*workload.columns, *workload.filters], missing[0], columns)
-        raise DataError(f"there is no column {missing[0]!r} in the rows; {did_you_mean(missing[0], columns)}")
+    timed = (time,) if now is None else ()
+    given = {name: columns.get(name) for name in (*timed, *workload.keys, *workload.inputs)}
+    for name in [name for name, data in given.items() if data is None]:
+        given[name] = _field_named(columns, name, workload)
     kept = None if workload.where is None or now is not None else _with_time_or_meant(given, time, workload, types)
     if kept is not None:
         return read_batch({n: picked(d, kept) for n, d in columns.items()}, workload, types, time=time)
     times, time_type = to_times(given[time], workload) if now is None else _stamped(columns, now)
-    keys = [_arrow(given[name], name, types.get(name)) for name in workload.keys]
+    keys = [_arrow(given[name], name, types.get(name)) for name in workload.keys] if workload.keys else []
     values = {name: _column(given[name], name, types.get(name)) for name in workload.inputs}
-    lengths = {time: len(times), **{n: len(k) for n, k in zip(workload.keys, keys, strict=True)}}
-    lengths |= {n: len(v) for n, v in values.items()}
     # Columns that nobody reads must fit too: late rows are given back whole.
-    lengths |= {n: _length(v, n) for n, v in columns.items() if n not in lengths}
-    for name, length in lengths.items():
+    others = {name: data for name, data in columns.items() if name not in given}
+    for name, column in (*zip(workload.keys, keys, strict=True), *values.items(), *others.items()):
+        length = len(column.values) if type(column) is Column else _length(column, name)
         if length != len(times):
             raise DataError(
                 f"all columns must have the same number of rows; got {len(times)} in {time!r} and {length} in {name!r}"
             )
+    if not workload.filters:
+        return Batch(times, time_type, keys, values, columns)
     selected, failures = selected_rows(workload, values, types, len(times))
     return Batch(times, time_type, keys, values, columns, selected, failures)
+
+
+def _field_named(columns: Mapping[str, Any], name: str, workload: Workload) -> Any:
+    """A column that does not stand under its name: a field of a struct, or it is missing."""
+    data = column_in(columns, name)
+    if data is None:
+        refuse_missing([*workload.columns, *workload.filters], name, columns)
+        raise DataError(f"there is no column {name!r} in the rows; {did_you_mean(name, columns)}")
+    return data
 
 
 def _stamped(columns: Mapping[str, Any], now: int) -> tuple[np.ndarray, pa.DataType]:
@@ -262,19 +274,19 @@ def to_times(data: Any, workload: Workload) -> tuple[np.ndarray, pa.DataType]:
     """Event times as int64, and the type that window bounds have in results."""
     name = workload.time
     column = _column(data, name, None)
-    type_ = column.type
-    if not len(column):
+    values, type_ = column.values, column.type
+    if not len(values):
         return np.empty(0, np.int64), pa.timestamp("us")
-    if pa.types.is_null(type_):
+    if type_.id == _NULL:
         raise DataError(f"the time column {name!r} is null in row 0; every row needs an event time")
     bounds = bounds_type(type_, workload)
-    tick = 86_400_000_000 if pa.types.is_date32(type_) else 1000 if pa.types.is_date64(type_) else 1
+    tick = _TICKS.get(type_.id, 1)
     if column.valid is not None:
         row = int(np.flatnonzero(~column.valid)[0])
         raise DataError(f"the time column {name!r} is null in row {row}; every row needs an event time")
-    values, largest = column.values, largest_time(workload.unit) // tick
+    largest = largest_time(workload.unit) // tick
     # Before they are multiplied: days far away would wrap around.
-    if int(values.min()) < -largest or int(values.max()) > largest:
+    if np.minimum.reduce(values) < -largest or np.maximum.reduce(values) > largest:
         row = int(np.argmax((values < -largest) | (values > largest)))
         at = int(values[row]) * tick
         raise DataError(f"the time column {name!r} holds {at} in row {row}, which is out of range")
@@ -358,6 +370,8 @@ def conform(column: Column, type_: pa.DataType, name: str) -> Column:
 
 def as_mapping(data: Any) -> Mapping[str, Any]:
     """The columns of a batch by name, whatever holds them."""
+    if type(data) is dict:
+        return data
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -400,6 +414,10 @@ def read_keys(data: Any, name: str) -> pa.Array:
 
 
 def _column(data: Any, name: str, type_: pa.DataType | None) -> Column:
+    if type(data) is np.ndarray and data.ndim == 1:
+        native = NATIVE_TYPES.get(data.dtype)
+        if native is not None and (type_ is None or type_ == native):
+            return Column(data, native)
     # Arrow would cast texts to numbers and numbers to texts; `conform` says what goes together.
     if isinstance(data, (pa.Array, pa.ChunkedArray)) or _is_typed(data):
         type_ = None

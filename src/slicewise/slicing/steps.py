@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from slicewise.records import record
 from slicewise.times import INFINITY
 
 __all__ = ["Step"]
 
 
-@dataclass(frozen=True)
+@record
 class Step:
     """One move of the watermark.
 

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
+from slicewise.records import record
 from slicewise.results import Repeats
 
 __all__ = ["NO_ROWS", "WindowRanges"]
@@ -15,7 +16,7 @@ __all__ = ["NO_ROWS", "WindowRanges"]
 NO_ROWS = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class WindowRanges:
     """Windows, one array entry each.
 

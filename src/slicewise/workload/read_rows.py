@@ -39,7 +39,7 @@ class ReadRows:
         """What tells which rows are punctuation that no window sees."""
         return None if self.shown_punctuation else self.punctuation
 
-    @property
+    @functools.cached_property
     def filters(self) -> tuple[Expression, ...]:
         """What is asked of every row before anything else: whether it is meant, and whether it is data."""
         return tuple(f for f in (self.where, self.punctuation) if f is not None)

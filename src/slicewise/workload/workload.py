@@ -167,7 +167,7 @@ class Workload(ReadRows, Attachable):
             return Measure("time", unit=self.unit)
         return INTEGER if INTEGER in self._time_measures else TIME
 
-    @property
+    @functools.cached_property
     def needs_unit(self) -> bool:
         """Whether an integer time column could not be read: lengths are durations, and what it counts is not known."""
         return self.unit is None and TIME in self._time_measures

@@ -18,7 +18,7 @@ from slicewise.aggregates.base import Parts, pick_parts, take_parts
 from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges
 from slicewise.plan.plan import Group, Plan
-from slicewise.results import INSERT, RETRACT, Block
+from slicewise.results import RETRACT, Block
 from slicewise.slicing.answers.lowering import Asked, joined_columns
 from slicewise.slicing.answers.range_stores import STORES, LazyStore, Store
 from slicewise.slicing.answers.reported import ReportedWindows
@@ -165,7 +165,7 @@ class Answers:
         """
         if not len(windows):
             return []
-        change = np.full(len(windows), INSERT) if change is None else change
+        change = np.zeros(len(windows), np.int64) if change is None else change  # INSERT
         revision = np.zeros(len(windows), np.int64) if revision is None else revision
         blocks = []
         for group, fan_out in zip(self.plan.groups, queries, strict=True):
@@ -200,7 +200,7 @@ class Answers:
     def _values(self, group: Group, lowering: Asked, partials: Partials, windows: WindowRanges) -> tuple[Column, ...]:
         """The results of a group's aggregates over windows. Aggregates of one component share its ranges."""
         held = windows.high > windows.low
-        if not held.all():
+        if not np.logical_and.reduce(held):
             return self._values_with_empty(group, lowering, partials, windows, held)
         ranges: dict[int, Parts] = {}
         values = []

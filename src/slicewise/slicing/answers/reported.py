@@ -8,12 +8,13 @@ kept until no row can change it any more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from slicewise.kernels import ROOM, match_rows
+from slicewise.records import record
 from slicewise.results import INSERT, UPDATE
 
 __all__ = ["Comparison", "ReportedWindows"]
@@ -23,7 +24,7 @@ _IDENTITY = ("family", "key", "start", "end", "nth")
 _COLUMNS = (*_IDENTITY, "until", "revision")
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ReportedWindows:
     """Windows that were reported and are not final, one array entry each.
 
@@ -171,7 +172,7 @@ class ReportedWindows:
         return same
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Comparison:
     """What changed between two steps: the table of now, which of its entries to show and how, and what is no more."""
 

@@ -42,19 +42,25 @@ class Region(NamedTuple):
 
 
 def assign(parts: Parts, at: np.ndarray | slice, values: Parts) -> Parts:
-    """Put partials into arrays of slots, in place wherever their types allow it."""
-    out = []
-    for part, value in zip(parts, values, strict=True):
-        if value.dtype != part.dtype and value.dtype.hasobject:
-            part = part.astype(object)  # exact sums leave int64 for Python ints when they grow too large
-        if part.dtype.hasobject:
-            places = range(at.start, at.stop) if isinstance(at, slice) else at.tolist()
-            for i, item in zip(places, value, strict=True):
-                part[i] = item  # one by one: NumPy would look into items that are sequences themselves
+    """Put partials into arrays of slots: in place, and the same parts, wherever their types allow it."""
+    for i, value in enumerate(values):
+        part = parts[i]
+        if value.dtype.hasobject or part.dtype.hasobject:
+            parts = _with_objects(parts, i, at, value)
         else:
             part[at] = value
-        out.append(part)
-    return tuple(out)
+    return parts
+
+
+def _with_objects(parts: Parts, i: int, at: np.ndarray | slice, value: np.ndarray) -> Parts:
+    part = parts[i]
+    if not part.dtype.hasobject:
+        part = part.astype(object)  # exact sums leave int64 for Python ints when they grow too large
+        parts = (*parts[:i], part, *parts[i + 1 :])
+    places = range(at.start, at.stop) if isinstance(at, slice) else at.tolist()
+    for place, item in zip(places, value, strict=True):
+        part[place] = item  # one by one: NumPy would look into items that are sequences themselves
+    return parts
 
 
 class StandingStore:
@@ -65,6 +71,9 @@ class StandingStore:
     leaves
         The partials of all slots; identities where no slice stands.
     """
+
+    #: Whether anything but the leaves is kept, which must follow what changes.
+    keeps = True
 
     def __init__(self, monoid: Monoid, leaves: Parts) -> None:
         self.monoid, self.leaves = monoid, leaves
@@ -93,6 +102,8 @@ class StandingStore:
 
 class StandingLazy(StandingStore):
     """Folds each range when it is asked for."""
+
+    keeps = False
 
     def query(self, low: np.ndarray, high: np.ndarray) -> Parts:
         if len(low) == 1:

@@ -110,6 +110,10 @@ class _Grid:
         self.phase = np.array([p.phase for p in progressions], np.int64)
         self.points = points
         self.listed = listed
+        #: Whether there is nothing but one progression.
+        self.is_single = len(progressions) == 1 and not len(points) and listed is None
+        #: Whether there is nothing but the edges of listed windows.
+        self.is_list = listed is not None and not len(progressions) and not len(points)
 
     def after(self, t: int) -> int:
         """The first edge after ``t``."""
@@ -128,18 +132,19 @@ class _Grid:
 
     def between(self, low: int, high: int, limit: int) -> np.ndarray | None:
         """The edges in ``(low, high]``, ascending and each once; None if there might be more than ``limit``."""
+        if self.is_single:
+            step, phase = self.progressions[0].step, self.progressions[0].phase
+            at = (low - phase) // step + 1
+            total = (high - phase) // step + 1 - at
+            return None if total > limit else np.arange(at, at + max(total, 0)) * step + phase
         first = (low - self.phase) // self.step + 1
         counts = np.maximum((high - self.phase) // self.step - first + 1, 0)
         total = int(counts.sum())
         if total > limit:
             return None
-        if len(self.step) == 1:
-            at = int(first[0])
-            edges: np.ndarray = np.arange(at, at + total) * self.step[0] + self.phase[0]
-        else:
-            which = np.repeat(np.arange(len(counts)), counts)
-            nth = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-            edges = sorted_unique((first[which] + nth) * self.step[which] + self.phase[which])
+        which = np.repeat(np.arange(len(counts)), counts)
+        nth = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        edges = sorted_unique((first[which] + nth) * self.step[which] + self.phase[which])
         if len(self.points):
             edges = np.union1d(edges, self.points[(self.points > low) & (self.points <= high)])
         if self.listed is not None:
@@ -168,16 +173,6 @@ class _Grid:
             return number
         edges = self._around(t)
         return self._floor_by_arithmetic(t) if edges is None else np.searchsorted(edges, t, "right")
-
-    @property
-    def is_single(self) -> bool:
-        """Whether there is nothing but one progression."""
-        return len(self.step) == 1 and not len(self.points) and self.listed is None
-
-    @property
-    def is_list(self) -> bool:
-        """Whether there is nothing but the edges of listed windows."""
-        return self.listed is not None and not len(self.step) and not len(self.points)
 
     def _around(self, t: np.ndarray) -> np.ndarray | None:
         """The edges between the first and the last of some times, if listing them is worth it."""

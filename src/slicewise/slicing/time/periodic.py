@@ -19,6 +19,7 @@ the slicer (edges), the slice manager (what is still open) and the window manage
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -54,11 +55,17 @@ class PeriodicWindows:
         table = np.array(families, np.int64).reshape(len(families), 6)
         self.shape, self.every, self.phase, self.length, self.origin, self.most = table.T.copy()
         self.ratio = np.maximum(self.length // self.every, 1)
+        #: Where window 0 of a sliding family starts.
+        self._zeroth_start = self.phase - self.length
         self.all_sliding = bool((self.shape == SLIDING).all())
         self._all_regular, self._shortest = np.arange(len(families)), int(self.every.min(initial=INFINITY))
         #: Windows that are found by search, if there are any: families behind the others.
         self.listed = ListedWindows([listing for _, listing in listed], keys) if listed else None
         self._regular, self._listed = (np.array(some, np.int64) for some in (regular, [number for number, _ in listed]))
+        if self.listed is None:
+            self._ask_regular()
+        #: No window ends after the one and before the other.
+        self._no_end_after, self._no_end_before = 0, 0
 
     def __len__(self) -> int:
         return len(self.every) + (0 if self.listed is None else len(self.listed))
@@ -121,6 +128,16 @@ class PeriodicWindows:
         out[~arithmetic] = listed(f[~arithmetic] - count, x[~arithmetic])
         return out
 
+    def _ask_regular(self) -> None:
+        """Where all families are regular, the questions below are answered by arithmetic without a detour."""
+        every: Any = self
+        every.ends, every.starts, every.steps = self._regular_ends, self._regular_starts, self._regular_steps
+        every.first, every.last, every.last_fired = self._regular_first, self._regular_last, self._regular_last_fired
+        every.ended_by = self._regular_ended_by
+        if self.all_sliding:
+            every.last_fired = every.last = self._sliding_last
+            every.starts = every.steps = self._sliding_starts
+
     def ends(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where window ``m`` of family ``f`` ends."""
         return self._of_both(f, m, self._regular_ends, lambda f, m: self.listed.end[m])  # type: ignore[union-attr]
@@ -155,8 +172,14 @@ class PeriodicWindows:
     def _regular_ends(self, f: Families, m: np.ndarray) -> np.ndarray:
         return self.phase[f] + m * self.every[f]
 
+    def _sliding_starts(self, f: Families, m: np.ndarray) -> np.ndarray:
+        return self._zeroth_start[f] + m * self.every[f]
+
+    def _sliding_last(self, f: Families, t: np.ndarray | int) -> np.ndarray:
+        return (t - self._zeroth_start[f]) // self.every[f]
+
     def _regular_starts(self, f: Families, m: np.ndarray) -> np.ndarray:
-        sliding = self.phase[f] + m * self.every[f] - self.length[f]
+        sliding = self._sliding_starts(f, m)
         if self.all_sliding:
             return sliding
         grown = self.origin[f] + (m - 1) // self.ratio[f] * self.length[f]
@@ -172,7 +195,7 @@ class PeriodicWindows:
         return (t - self.phase[f]) // self.every[f] + 1
 
     def _regular_last(self, f: Families, t: np.ndarray | int) -> np.ndarray:
-        sliding = (t - self.phase[f] + self.length[f]) // self.every[f]
+        sliding = self._sliding_last(f, t)
         if self.all_sliding:
             return sliding
         grown = ((t - self.origin[f]) // self.length[f] + 1) * self.ratio[f]
@@ -259,6 +282,15 @@ class PeriodicWindows:
         if self.listed is not None:
             starts = np.concatenate([starts, self.listed.open_starts(horizon)])
         return sorted_unique(starts[starts <= horizon])
+
+    def may_end(self, after: int, upto: int) -> bool:
+        """Whether there may be a window that ends in ``(after, upto]``, by what :meth:`note_no_end` knows."""
+        return upto > after and not (self._no_end_after <= after and upto < self._no_end_before)
+
+    def note_no_end(self, after: int) -> None:
+        """Find out how long no window ends: many steps of a stream may pass none, and need not look."""
+        if self.listed is None:
+            self._no_end_after, self._no_end_before = after, self.next_end(after)
 
     def next_end(self, t: int) -> int:
         """No window ends after ``t`` and before this."""

@@ -12,7 +12,7 @@ that they cost what they touch; any other step sorts and merges all of them at o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from slicewise.aggregates.base import put_parts
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.ragged import Ragged
+from slicewise.records import record
 from slicewise.results import INSERT, UPDATE, Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
 from slicewise.slicing.answers.reported import ReportedWindows
@@ -53,14 +54,14 @@ FEW_SLICES = 256
 WORTH_STANDING = 16
 #: A step of so few new slices leaves slices where they are, and of one more for so many slices that are held, up to a
 #: number: to take in one where it stands takes about as long as to sort and merge so many.
-FEW_NEW, SLICES_PER_NEW, MOST_NEW = 2, 1000, 64
+FEW_NEW, SLICES_PER_NEW, MOST_NEW = 4, 1000, 64
 #: How often slices that serve no window leave while slices stand: a step of one row would take half as long again.
 STEPS_OF_LEAVING = 16
 #: So many rows of a step for each slice that is held take longer than to put the slices where they will stand.
 ROWS_PER_SLICE = 16
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class TimeState:
     """What is kept for windows on event time, as data. Nothing here is ever changed in place.
 
@@ -126,7 +127,7 @@ class TimeState:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class TimeStep:
     """What a step came to: the state after it, its results, and under each gap the sessions that rows could join."""
 
@@ -180,7 +181,7 @@ class SliceManager:
     @property
     def held(self) -> int:
         """How many slices are held, without those of rows that came since the last step."""
-        return len(self._state.slices) if self._standing is None else len(self._standing)
+        return len(self._state.slices) if self._standing is None else self._standing.count
 
     # Rows in
 
@@ -289,14 +290,17 @@ class SliceManager:
 
     def _stands(self, step: Step) -> bool:
         """Whether a step leaves slices where they are: it has few new ones, and few windows to look up."""
-        if self.held < WORTH_STANDING or step.watermark >= INFINITY or step.old_watermark <= -INFINITY:
+        if step.watermark >= INFINITY or step.old_watermark <= -INFINITY:
             return False
-        new = sum(map(len, self._new_slices))
-        if new > min(FEW_NEW + self.held // SLICES_PER_NEW, MOST_NEW):
+        standing = self._standing
+        held = len(self._state.slices) if standing is None else standing.count
+        if held < WORTH_STANDING if standing is None else standing.is_wasteful:
             return False
-        if not len(self._state.slices) if self._standing is None else self._standing.is_wasteful:
+        new = sum([len(piece.key) for piece in self._new_slices])
+        if new > min(FEW_NEW + held // SLICES_PER_NEW, MOST_NEW):
             return False
-        return ((step.watermark - step.old_watermark) // self.windows.shortest + 1) * len(self.windows) <= self.held
+        passed = step.watermark - step.old_watermark
+        return self._one_key or (passed // self.windows.shortest + 1) * len(self.windows) <= held
 
     def _stand(self) -> StandingSlices:
         standing = StandingSlices(self.plan, self._state.slices, self.edges.next_edge)
@@ -311,8 +315,10 @@ class SliceManager:
         standing.insert(new)
         reported, ticks, blocks = self._report_windows(step, self._state.reported, standing, answers)
         state = self._state
-        after = TimeState(state.slices, state.tuples, reported.correctable(step.horizon), state.complete_from, ticks)
-        return TimeStep(after, blocks, [])
+        reported = reported.correctable(step.horizon)
+        if reported is not state.reported or ticks is not state.ticks:
+            state = TimeState(state.slices, state.tuples, reported, state.complete_from, ticks)
+        return TimeStep(state, blocks, [])
 
     def _report_windows(
         self, step: Step, reported: ReportedWindows, slices: WindowSlices, answers: Answers

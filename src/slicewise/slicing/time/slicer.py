@@ -87,11 +87,10 @@ def cut_rows(
         first, last = times[starts], times[starts + rows - 1]
     else:
         first, last = np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts)
-    parts = tuple(
-        m.identities(len(starts)) if i in left_out else m.fold_rows(columns, times, starts)
-        for i, m in enumerate(monoids)
-    )
-    return Slices(key[starts], first, last, rows, rows, np.zeros(len(starts), np.int64), parts)
+    parts = []
+    for i, m in enumerate(monoids):
+        parts.append(m.identities(len(starts)) if i in left_out else m.fold_rows(columns, times, starts))
+    return Slices(key[starts], first, last, rows, rows, np.zeros(len(starts), np.int64), tuple(parts))
 
 
 def starts_among(times: np.ndarray, edges: Edges) -> np.ndarray | None:
@@ -102,6 +101,11 @@ def starts_among(times: np.ndarray, edges: Edges) -> np.ndarray | None:
     inside = edges.inside(int(times[0]), int(times[-1]))
     if inside is None or len(inside) > len(times):
         return None
-    at = np.searchsorted(times, inside)  # ascending; edges with no row between them find the same one
-    fresh = at[segment_starts(at[1:] != at[:-1])] if len(at) > 1 else at
-    return np.concatenate([[0], fresh[fresh > 0]])
+    at = times.searchsorted(inside)  # ascending; edges with no row between them find the same one
+    if len(at) > 1:
+        at = at[segment_starts(at[1:] != at[:-1])]
+    if len(at) and at[0] == 0:
+        at = at[1:]
+    starts = np.zeros(len(at) + 1, np.int64)
+    starts[1:] = at
+    return starts

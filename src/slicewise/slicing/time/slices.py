@@ -8,7 +8,7 @@ rests on: *no edge that an open window still needs lies between the first and th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ import numpy as np
 from slicewise.aggregates.base import Monoid, Parts, concat_parts, parts_from_data, parts_to_data, take_parts
 from slicewise.kernels import order_by, running_last, segment_lengths, segment_starts
 from slicewise.plan.costs import Costs
+from slicewise.records import record
 from slicewise.slicing.time.edges import Edges
 
 __all__ = ["Slices"]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Slices:
     """Slices of all keys.
 
@@ -102,7 +103,7 @@ class Slices:
         monoids: Sequence[Monoid],
         costs: Costs | None = None,
     ) -> Slices:
-        """These slices with newer pieces merged into them, and no others slices than needed.
+        """These slices with newer pieces merged into them, and no more slices than needed.
 
         Two neighbouring slices of a key stay apart if an edge that an open window needs lies between them, or if they
         are further apart than the smallest gap of a session query for which they are not closed. Slices that were
@@ -164,7 +165,7 @@ class Slices:
         return (together, None) if order is None else (together.take(order), order)
 
     def reported(self) -> Slices:
-        """The same slices, none of whose rows is fresh any others."""
+        """The same slices, none of whose rows is fresh any more."""
         nothing = np.zeros(len(self), np.int64)
         return Slices(self.key, self.first, self.last, self.rows, nothing, self.closed_gaps, self.parts)
 

@@ -67,6 +67,10 @@ class StandingSlices:
         self.count = len(slices)
         self.latest = int(slices.last.max())
         self.stores = [self._store(i, c.store.choice) for i, c in enumerate(plan.components)]
+        #: The numbers of the stores that must hear of changes.
+        self._following = [i for i, store in enumerate(self.stores) if store.keeps]
+        #: The monoids whose partials are Python objects, which slots must not keep alive.
+        self._of_objects = [i for i, monoid in enumerate(plan.monoids) if any(d.hasobject for d in monoid.dtypes)]
 
     def _place_regions(self, keys: np.ndarray, lengths: np.ndarray) -> None:
         """Give every key a region with room for one slice more at least; the longest first, so that all are aligned."""
@@ -97,7 +101,7 @@ class StandingSlices:
 
     def keys(self) -> np.ndarray:
         """The keys that have slices, ascending."""
-        return np.flatnonzero(self._end > self._front)
+        return (self._end > self._front).nonzero()[0]
 
     def slices(self) -> Slices:
         """The same slices, sorted by key and time."""
@@ -172,11 +176,10 @@ class StandingSlices:
 
     def _update(self, key: int, slot: int, first: int, last: int, piece: Slices, i: int) -> None:
         """The paper's update: rows that came are combined into the slice that is there."""
-        at, region = slice(slot, slot + 1), self._region(key)
-        came = [take_parts(parts, slice(i, i + 1)) for parts in piece.parts]
+        at, taken = slice(slot, slot + 1), slice(i, i + 1)
         for number, monoid in enumerate(self.plan.monoids):
-            both = monoid.combine(take_parts(self.parts[number], at), came[number])
-            self._put(number, at, both)
+            came = take_parts(piece.parts[number], taken)
+            self._put(number, at, monoid.combine(take_parts(self.parts[number], at), came))
         if first < self.first[slot]:
             self.first[slot], self._until[slot] = first, UNKNOWN
         self.last[slot] = max(int(self.last[slot]), last)
@@ -184,13 +187,15 @@ class StandingSlices:
         self.unreported[slot] += piece.unreported[i]
         self.touched.add(slot)
         self.plan.costs.count(updates=1)
-        for number, store in enumerate(self.stores):
+        for number in self._following:
             component = self.plan.components[number]
-            self._change(number, store, slot, slot + 1, region, pick_parts(came[component.kept], component.places))
+            came = take_parts(pick_parts(piece.parts[component.kept], component.places), taken)
+            self._change(number, slot, slot + 1, self._region(key), came)
 
     def _add(self, key: int, first: int, last: int, piece: Slices, i: int) -> None:
         """A slice of its own, behind the others of its key or among them."""
-        self._make_room(key)
+        if key >= len(self._base) or self._end[key] == self._base[key] + self._length[key]:
+            self._make_room(key)
         front, end = int(self._front[key]), int(self._end[key])
         slot = end
         if end > front and first < self.first[end - 1]:
@@ -203,21 +208,18 @@ class StandingSlices:
         self._end[key] = end + 1
         self.count += 1
         self.touched.add(slot)
-        region = self._region(key)
-        for number, store in enumerate(self.stores):
-            self._change(number, store, slot, end + 1, region, None)
+        for number in self._following:
+            self._change(number, slot, end + 1, self._region(key), None)
 
-    def _change(
-        self, number: int, store: StandingStore, low: int, high: int, region: Region, came: Parts | None
-    ) -> None:
-        if not store.changed(low, high, region, came):
+    def _change(self, number: int, low: int, high: int, region: Region, came: Parts | None) -> None:
+        if not self.stores[number].changed(low, high, region, came):
             self.stores[number] = self._store(number, "eager")
 
     def _put(self, number: int, at: slice, values: Parts) -> None:
         """Put partials into slots; where arrays had to become others, tell the stores."""
         before = self.parts[number]
-        self.parts[number] = assign(before, at, values)
-        if any(a is not b for a, b in zip(before, self.parts[number], strict=True)):
+        self.parts[number] = after = assign(before, at, values)
+        if after is not before:
             self._tell_leaves()
 
     def _tell_leaves(self) -> None:
@@ -230,14 +232,12 @@ class StandingSlices:
         return Region(int(self._base[key]), int(self._length[key]), int(self._front[key]), int(self._end[key]))
 
     def _make_room(self, key: int) -> None:
-        """Let there be a free slot behind the last slice of a key."""
+        """Make a free slot behind the last slice of a key."""
         if key >= len(self._base):
             added = max(key + 1, 2 * len(self._base)) - len(self._base)
             for name in ("_base", "_length", "_front", "_end"):
                 setattr(self, name, np.concatenate([getattr(self, name), np.zeros(added, np.int64)]))
         base, length, front, end = self._region(key)
-        if end < base + length:
-            return
         half = length // 2
         if length > 1 and front - base >= half:
             self._move(base + half, base, half)
@@ -350,9 +350,9 @@ class StandingSlices:
         if front == end or self.first[front] >= oldest:
             return None
         left = front + int(self.first[front:end].searchsorted(oldest))
-        for number, monoid in enumerate(self.plan.monoids):
-            if any(dtype.hasobject for dtype in monoid.dtypes):
-                self.parts[number] = assign(self.parts[number], slice(front, left), monoid.identities(left - front))
+        for number in self._of_objects:
+            nothing = self.plan.monoids[number].identities(left - front)
+            self.parts[number] = assign(self.parts[number], slice(front, left), nothing)
         self._front[key] = left
         self.count -= left - front
         return int(self.last[front:left].max())

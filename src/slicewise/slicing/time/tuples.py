@@ -132,7 +132,7 @@ class Tuples:
         )
 
     def behind(self, slices: Slices) -> Tuples:
-        """Only the rows of these slices, none of them fresh any others."""
+        """Only the rows of these slices, none of them fresh any more."""
         needed = np.zeros(len(self), bool)
         needed[self.rows_of(slices)[0]] = True
         kept = self if needed.all() else self.take(np.flatnonzero(needed))

@@ -8,7 +8,6 @@ sessions now).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from slicewise.aggregates.base import Parts
 from slicewise.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts
 from slicewise.plan.plan import Plan
+from slicewise.records import record
 from slicewise.slicing.answers.answers import StoredPartials
 from slicewise.slicing.time.periodic import ALL, PeriodicWindows
 from slicewise.slicing.time.slices import Slices
@@ -27,6 +27,7 @@ __all__ = ["Sessions", "SortedSlices", "WindowSlices", "corrected_windows", "end
 LOOKUP_COST = 4
 #: Going over all slices for one family costs about as much as passing over this many slices more.
 FAMILY_COST = 2000
+NO_WINDOWS = WindowRanges.none()
 
 
 class WindowSlices(Protocol):
@@ -94,20 +95,24 @@ class SortedSlices(StoredPartials):
 
 def ended_windows(periodic: PeriodicWindows, slices: WindowSlices, after: int, upto: int) -> WindowRanges:
     """Windows that hold rows and whose end lies in ``(after, upto]``."""
-    if not len(slices) or not len(periodic) or upto <= after:
-        return WindowRanges.none()
+    if not periodic.may_end(after, upto) or not len(slices):
+        return NO_WINDOWS
     earliest, latest = slices.span
     # Windows that ended before are not looked for, and one that is open since then holds the latest row.
     periodic.cover(min(max(earliest, after), latest), latest)
-    low = np.maximum(periodic.ended_by(ALL, after) + 1, periodic.first(ALL, earliest))
-    high = np.minimum(periodic.ended_by(ALL, upto), periodic.last_fired(ALL, latest))
-    wanted = np.maximum(high - low + 1, 0)
-    if not wanted.any():
-        return WindowRanges.none()
+    low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
+    if not np.logical_or.reduce(low <= high):
+        periodic.note_no_end(after)
+        return NO_WINDOWS
+    if earliest > after:
+        low = np.maximum(low, periodic.first(ALL, earliest))
+    if latest < upto:
+        high = np.minimum(high, periodic.last_fired(ALL, latest))
     keys, whole = slices.keys(), slices.whole
-    some = list(periodic.families_of(keys))
-    lookups = int(wanted[periodic.common].sum()) * len(keys) + sum(int(wanted[f[f >= 0]].sum()) for f in some)
-    if whole is None or lookups * LOOKUP_COST <= len(periodic) * (len(slices) + FAMILY_COST):
+    some = list(periodic.families_of(keys)) if periodic.listed is not None else []
+    if whole is None or _lookups(periodic, low, high, keys, some) * LOOKUP_COST <= len(periodic) * (
+        len(slices) + FAMILY_COST
+    ):
         family, key, m = _enumerated(periodic, low, high, keys, some)
     else:
         family, key, m = _touched(periodic, whole, low, high)
@@ -115,18 +120,30 @@ def ended_windows(periodic: PeriodicWindows, slices: WindowSlices, after: int, u
     return windows
 
 
+def _lookups(
+    periodic: PeriodicWindows, low: np.ndarray, high: np.ndarray, keys: np.ndarray, some: Sequence[np.ndarray]
+) -> int:
+    """How many windows of all keys have numbers in ``[low, high]``, with rows or without."""
+    wanted = np.maximum(high - low + 1, 0)
+    return int(wanted[periodic.common].sum()) * len(keys) + sum(int(wanted[f[f >= 0]].sum()) for f in some)
+
+
 def _enumerated(
     periodic: PeriodicWindows, low: np.ndarray, high: np.ndarray, keys: np.ndarray, some: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Every (family, key, window) with numbers in ``[low, high]``; ``some`` are families that not all keys have."""
-    common = periodic.common
-    family, m = enumerate_ranges(low[common], high[common])
-    family = common[family]
+    if some:
+        common = periodic.common
+        family, m = enumerate_ranges(low[common], high[common])
+        family = common[family]
+    else:
+        family, m = enumerate_ranges(low, high)
     if len(keys) > 1:
         key = np.tile(keys, len(family))
         family, m = np.repeat(family, len(keys)), np.repeat(m, len(keys))
     else:
-        key = np.full(len(family), keys[0])
+        key = np.zeros(len(family), np.int64)
+        key += keys[0]
     if not some:
         return family, key, m
     columns = [(family, key, m)]
@@ -144,7 +161,7 @@ def corrected_windows(
     """Windows whose end lies in ``(after, upto]`` and that hold unreported rows, and which were reported before."""
     fresh = slices.unreported_before(upto)
     if not len(fresh) or not len(periodic) or upto <= after:
-        return WindowRanges.none(), np.empty(0, bool)
+        return NO_WINDOWS, np.empty(0, bool)
     earliest, latest = int(fresh.first.min()), int(fresh.last.max())
     periodic.cover(min(max(earliest, after), latest), latest)
     low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
@@ -210,10 +227,10 @@ def _look_up(
     steps = low if periodic.all_sliding else slices.locate(key, periodic.steps(family, m))
     held = steps < high
     windows = WindowRanges(periodic.owners(family), key, low, high, start, end, end)
-    return (windows, steps) if held.all() else (windows.take(held), steps[held])
+    return (windows, steps) if np.logical_and.reduce(held) else (windows.take(held), steps[held])
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Sessions:
     """The sessions of all keys under one gap, as they stand.
 
