@@ -47,10 +47,8 @@ def pick_parts(parts: Parts, places: Sequence[int]) -> Parts:
 
 def concat_parts(partials: Sequence[Parts]) -> Parts:
     """Partials end to end."""
-    return tuple(
-        Ragged.concat(arrays) if isinstance(arrays[0], Ragged) else np.concatenate(arrays)
-        for arrays in zip(*partials, strict=True)
-    )
+    arrays = zip(*partials, strict=True)
+    return tuple([Ragged.concat(a) if isinstance(a[0], Ragged) else np.concatenate(a) for a in arrays])
 
 
 def fold_ranges(fold: Callable[[Parts, np.ndarray], Parts], parts: Parts, low: np.ndarray, high: np.ndarray) -> Parts:

@@ -128,7 +128,7 @@ class Core:
         engine = self.bound(batch)
         if self.ordered and len(batch.times):
             self._check_order(batch, engine.latest)
-        incoming = self._admits().admit(batch)
+        incoming = (self._admission or self._admits()).admit(batch)
         late = self._insert(engine, incoming) if len(incoming.batch.times) else NO_ROWS
         if batch.selected is not None:
             engine.follow(batch.times)
@@ -221,7 +221,7 @@ class Core:
         """Make the engine for columns of these types."""
         types = {**types, **derived_types(self.workload.columns, types)}
         self.engine = Engine(self._plan(self.workload, types, time_type))
-        self.engine.watermark = self.watermark
+        self.engine.pass_watermark(self.watermark)
         self.types, self.time_type = types, time_type
         self.keys = KeyTable([types[k] for k in self.workload.keys], self.workload.keys)
         self._admission = None
@@ -291,7 +291,7 @@ class Core:
         Late rows are known by the numbers of their keys, unless they are given back with key columns of their own.
         """
         engine = self.engine
-        if engine is None or engine.context_aware:
+        if not self.keys.types or engine is None or engine.context_aware:
             return  # a key that counts rows goes on counting where it stopped
         if len(self.keys) < 1024 or len(self.keys) < 4 * engine.time.held or self._waiting:
             return

@@ -130,7 +130,8 @@ class Engine:
         self._handover = Handover(self.time) if hands_over else None
         #: Whether some window lies elsewhere for other keys.
         self._depends_on_keys = self.time.windows.listed is not None
-        self.watermark, self.latest = state.watermark, state.latest
+        self.latest = state.latest
+        self.pass_watermark(state.watermark)
         self.limit_reports(state.reports_from, state.reports_after)
 
     @property
@@ -149,10 +150,11 @@ class Engine:
         """Where time slices are cut."""
         return self.time.edges
 
-    @property
-    def horizon(self) -> int:
-        """Windows that ended at or before it can be corrected no more."""
-        return self._horizon(self.watermark)
+    def pass_watermark(self, watermark: int) -> None:
+        """Every window that ended at or before it has been reported."""
+        self.watermark = watermark
+        #: Windows that ended at or before it can be corrected no more.
+        self.horizon = self._horizon(watermark)
 
     def _horizon(self, watermark: int) -> int:
         # A lateness beyond the range of time never closes a window.
@@ -282,8 +284,10 @@ class Engine:
             context_steps = self._advance_context_aware(step, Answers(self.plan, keys))
             handed_over = context_steps[0].handed_over
         time_step = self.time.advance(step, Answers(self.plan, keys, self._limits), handed_over)
-        blocks = time_step.blocks + [block for context_step in context_steps for block in context_step.blocks]
-        self.watermark = watermark
+        blocks = time_step.blocks
+        for context_step in context_steps:
+            blocks = blocks + context_step.blocks
+        self.pass_watermark(watermark)
         self.time.commit(time_step.state)
         for queries, context_step in zip(self.context_aware, context_steps, strict=True):
             queries.commit(context_step.state)

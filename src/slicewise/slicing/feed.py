@@ -68,7 +68,7 @@ class Feed:
         if self._ahead is not None and len(batch):
             batch, error = self._ahead.judged(batch)
             self._outbox.refuse(error)
-        if len(batch):
+        if len(batch.times):
             self._insert(batch)
             self._follow_rows()
 
@@ -196,7 +196,7 @@ class Feed:
         if engine is not None:
             engine.plan.failures.clear()  # of a step that was not finished
         self._outbox.add(self._core.step(watermark))
-        if engine is not None:
+        if engine is not None and engine.plan.failures:
             for failure in take_window_failures(engine.plan):
                 self._outbox.refuse(failure)
         self._core.renumber_keys()

@@ -145,11 +145,12 @@ def read_batch(
     ``time`` is where event times stand, if that is not the workload's time column; ``now`` is the time of all rows
     where they have none.
     """
-    columns, time = as_mapping(data), time or workload.time
+    columns, time = data if type(data) is dict else as_mapping(data), time or workload.time
     timed = (time,) if now is None else ()
-    given = {name: columns.get(name) for name in (*timed, *workload.keys, *workload.inputs)}
-    for name in [name for name, data in given.items() if data is None]:
-        given[name] = _field_named(columns, name, workload)
+    given = {}
+    for name in (*timed, *workload.keys, *workload.inputs):
+        column = columns.get(name)
+        given[name] = _field_named(columns, name, workload) if column is None else column
     kept = None if workload.where is None or now is not None else _with_time_or_meant(given, time, workload, types)
     if kept is not None:
         return read_batch({n: picked(d, kept) for n, d in columns.items()}, workload, types, time=time)
@@ -157,7 +158,7 @@ def read_batch(
     keys = [_arrow(given[name], name, types.get(name)) for name in workload.keys] if workload.keys else []
     values = {name: _column(given[name], name, types.get(name)) for name in workload.inputs}
     # Columns that nobody reads must fit too: late rows are given back whole.
-    others = {name: data for name, data in columns.items() if name not in given}
+    others = {} if columns.keys() <= given.keys() else {n: data for n, data in columns.items() if n not in given}
     for name, column in (*zip(workload.keys, keys, strict=True), *values.items(), *others.items()):
         length = len(column.values) if type(column) is Column else _length(column, name)
         if length != len(times):
@@ -370,8 +371,6 @@ def conform(column: Column, type_: pa.DataType, name: str) -> Column:
 
 def as_mapping(data: Any) -> Mapping[str, Any]:
     """The columns of a batch by name, whatever holds them."""
-    if type(data) is dict:
-        return data
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):

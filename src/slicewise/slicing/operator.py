@@ -170,11 +170,12 @@ class Operator:
         >>> [(r.start, r.end, r.values) for r in op.advance(15)]
         [(0, 10, {'s': 3})]
         """
-        self._check_open()
-        name = self.workload.watermark_from
+        self._feed.check_open()
+        workload = self._core.workload
+        name = workload.watermark_from
         if name is None:
             now = None if self._clock is None else self._now()
-            return self._feed.take(read_batch(columns, self.workload, self._core.types, now=now))
+            return self._feed.take(read_batch(columns, workload, self._core.types, now=now))
         columns, given = divided(columns, name)
         marks = [(place, to_watermark(at, self.workload, self._core.time_type)) for place, at in given]
         batch = read_batch(columns, self.workload, self._core.types)

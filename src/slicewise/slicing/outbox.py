@@ -19,7 +19,7 @@ class Outbox:
 
     def add(self, results: Results) -> None:
         """Results, to be handed out once there is no error."""
-        self.results = self.results + results if self.results else results
+        self.results = results if self.results is NOTHING else self.results + results
 
     def refuse(self, error: SlicewiseError | None) -> None:
         """An error that was dealt with, and of which the user must know; None if there is none."""
@@ -28,7 +28,8 @@ class Outbox:
 
     def released(self) -> Results:
         """All results, unless there is an error."""
-        self.raise_errors()
+        if self.errors:
+            self.raise_errors()
         results, self.results = self.results, NOTHING
         return results
 

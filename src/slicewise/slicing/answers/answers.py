@@ -91,6 +91,7 @@ class QueryFanOut:
         self._counts = np.array([len(q) for q in queries], np.int64)
         self._queries = np.concatenate([*queries, np.empty(0, np.int64)]).astype(np.int64)
         self._offset = np.cumsum(self._counts) - self._counts
+        self._some_each = bool((self._counts > 0).all())
         self._one_each = bool((self._counts == 1).all())
         self._at_most_one = bool((self._counts <= 1).all())
 
@@ -101,13 +102,15 @@ class QueryFanOut:
         """
         if self._one_each:
             return None, None, self._queries[family]
-        asked = np.flatnonzero(self._counts[family])
-        units = family[asked]
-        low = self._offset[units]
+        counts = self._counts[family]
+        asked = None if self._some_each else counts.nonzero()[0]
+        if asked is not None:
+            family, counts = family[asked], counts[asked]
+        low = self._offset[family]
         if self._at_most_one:
-            return (None if len(asked) == len(family) else asked), None, self._queries[low]
-        window, at = enumerate_ranges(low, low + self._counts[units] - 1)
-        return (None if len(asked) == len(family) else asked), window, self._queries[at]
+            return asked, None, self._queries[low]
+        window, at = enumerate_ranges(low, low + (counts - 1))
+        return asked, window, self._queries[at]
 
     def first_query(self, family: np.ndarray, at: int) -> int:
         """A query that has asked for the window at a place, when these are the families of windows."""
@@ -163,10 +166,11 @@ class Answers:
         to_end
             The windows end at an event time that is known without rows, so that time passes after the last row.
         """
-        if not len(windows):
+        count = len(windows.family)
+        if not count:
             return []
-        change = np.zeros(len(windows), np.int64) if change is None else change  # INSERT
-        revision = np.zeros(len(windows), np.int64) if revision is None else revision
+        change = np.zeros(count, np.int64) if change is None else change  # INSERT
+        revision = np.zeros(count, np.int64) if revision is None else revision
         blocks = []
         for group, fan_out in zip(self.plan.groups, queries, strict=True):
             asked, window, query = fan_out.of(windows.family)
@@ -180,7 +184,8 @@ class Answers:
             times = w.times or (partials.times(w.low, w.high) if by_position else None)
             keys = self.keys.decode(w.key) if window is None else ()
             block = Block(keys, query, w.start, w.end, how[0], how[1], values, times, w.repeats)
-            blocks.append(self._finished(block, w.key, window, w.decided))
+            plain = window is None and self.limits is None
+            blocks.append(block if plain else self._finished(block, w.key, window, w.decided))
         return blocks
 
     def values(self, query: int, windows: WindowRanges, partials: Partials) -> tuple[Column, ...]:
@@ -266,7 +271,7 @@ class Answers:
             block.end[window],
             block.change[window],
             block.revision[window],
-            tuple(value.take(window) for value in block.values),
+            tuple([value.take(window) for value in block.values]),
             None if block.times is None else (block.times[0][window], block.times[1][window]),
             None if block.repeats is None else block.repeats.take(window),
         )

@@ -99,7 +99,7 @@ class ReportedWindows:
 
     def correctable(self, horizon: int) -> ReportedWindows:
         """The entries that can still be corrected at a horizon."""
-        if not len(self):
+        if not len(self.until):
             return self
         kept = self.until >= horizon
         return self if kept.all() else self.take(np.flatnonzero(kept))

@@ -21,6 +21,8 @@ __all__ = ["Edges"]
 
 #: Listing an edge costs about as much as computing four cells by arithmetic, one per row and progression.
 COST_OF_AN_EDGE = 4
+#: So few cells have numbers of 16 bits, wherever they begin.
+FEW_CELLS = 2**16 - 1
 
 
 class Edges:
@@ -53,6 +55,13 @@ class Edges:
     def has_cheap_cells(self) -> bool:
         """Whether a row's cell is soon found: all edges lie on one progression, panes, or all in one list."""
         return self.cut.is_single or self.cut.is_list
+
+    def has_few_cells(self, t: np.ndarray) -> bool:
+        """Whether some times lie in so few cells, of one progression, that a radix sort puts them in order."""
+        if not self.cut.is_single:
+            return False
+        span = int(np.maximum.reduce(t)) - int(np.minimum.reduce(t))
+        return span // self.cut.progressions[0].step < FEW_CELLS
 
     def next_edge(self, t: int) -> int:
         """The first edge after ``t`` at which slices are cut.

@@ -137,6 +137,7 @@ class PeriodicWindows:
         if self.all_sliding:
             every.last_fired = every.last = self._sliding_last
             every.starts = every.steps = self._sliding_starts
+            every.bounds, every.ended_by = self._sliding_bounds, self._sliding_ended_by
 
     def ends(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where window ``m`` of family ``f`` ends."""
@@ -145,6 +146,10 @@ class PeriodicWindows:
     def starts(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where window ``m`` of family ``f`` starts."""
         return self._of_both(f, m, self._regular_starts, lambda f, m: self.listed.start[m])  # type: ignore[union-attr]
+
+    def bounds(self, f: Families, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where window ``m`` of family ``f`` starts and ends."""
+        return self.starts(f, m), self.ends(f, m)
 
     def steps(self, f: Families, m: np.ndarray) -> np.ndarray:
         """Where the part of window ``m`` begins that must hold rows for the window to be reported.
@@ -174,6 +179,13 @@ class PeriodicWindows:
 
     def _sliding_starts(self, f: Families, m: np.ndarray) -> np.ndarray:
         return self._zeroth_start[f] + m * self.every[f]
+
+    def _sliding_bounds(self, f: Families, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        starts = self._zeroth_start[f] + m * self.every[f]
+        return starts, starts + self.length[f]
+
+    def _sliding_ended_by(self, f: Families, t: np.ndarray | int) -> np.ndarray:
+        return (t - self.phase[f]) // self.every[f]
 
     def _sliding_last(self, f: Families, t: np.ndarray | int) -> np.ndarray:
         return (t - self._zeroth_start[f]) // self.every[f]

@@ -29,9 +29,10 @@ def cut_stream(
     """Cut rows as they came: those in order apart from those out of order, because only these must be sorted.
 
     A row is in order if no row before it is later. The few that are not come second, also among rows of equal time:
-    that is the order in which they arrived.
+    that is the order in which they arrived. Where rows lie in few cells, all are put in order by these, which is as
+    soon done.
     """
-    if one_key and not in_order:
+    if one_key and not in_order and not edges.has_few_cells(times):
         late = np.flatnonzero(times < np.maximum.accumulate(times))
         if 0 < 2 * len(late) < len(times):
             prompt = np.ones(len(times), bool)

@@ -63,11 +63,11 @@ class Slices:
     @classmethod
     def concat(cls, parts: Sequence[Slices]) -> Slices:
         """Slices end to end."""
-        parts = [part for part in parts if len(part)] or parts[:1]
+        parts = [part for part in parts if len(part.key)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
-        columns = [np.concatenate(c) for c in zip(*(part._columns() for part in parts), strict=True)]
-        partials = tuple(concat_parts(p) for p in zip(*(part.parts for part in parts), strict=True))
+        columns = list(map(np.concatenate, zip(*[part._columns() for part in parts], strict=True)))
+        partials = tuple(map(concat_parts, zip(*[part.parts for part in parts], strict=True)))
         marks = {name: np.concatenate([part.marks[name] for part in parts]) for name in parts[0].marks}
         return cls(*columns, partials, marks)  # type: ignore[call-arg, arg-type]
 
@@ -90,8 +90,8 @@ class Slices:
             self.rows[index],
             self.unreported[index],
             self.closed_gaps[index],
-            tuple(take_parts(p, index) for p in self.parts),
-            {name: mark[index] for name, mark in self.marks.items()},
+            tuple([take_parts(p, index) for p in self.parts]),
+            {name: mark[index] for name, mark in self.marks.items()} if self.marks else {},
         )
 
     def compacted(

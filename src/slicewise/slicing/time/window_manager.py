@@ -99,7 +99,8 @@ def ended_windows(periodic: PeriodicWindows, slices: WindowSlices, after: int, u
         return NO_WINDOWS
     earliest, latest = slices.span
     # Windows that ended before are not looked for, and one that is open since then holds the latest row.
-    periodic.cover(min(max(earliest, after), latest), latest)
+    if periodic.listed is not None:
+        periodic.cover(min(max(earliest, after), latest), latest)
     low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
     if not np.logical_or.reduce(low <= high):
         periodic.note_no_end(after)
@@ -222,11 +223,12 @@ def _look_up(
 
     From here on a window is known by the number of its kind and parameters, and by its bounds.
     """
-    start, end = periodic.starts(family, m), periodic.ends(family, m)
+    start, end = periodic.bounds(family, m)
     low, high = slices.locate(key, start), slices.locate(key, end)
     steps = low if periodic.all_sliding else slices.locate(key, periodic.steps(family, m))
     held = steps < high
-    windows = WindowRanges(periodic.owners(family), key, low, high, start, end, end)
+    owners = family if periodic.listed is None else periodic.owners(family)
+    windows = WindowRanges(owners, key, low, high, start, end, end)
     return (windows, steps) if np.logical_and.reduce(held) else (windows.take(held), steps[held])
 
 
