@@ -51,10 +51,10 @@ def cell_of(time: Column, edges: Edges) -> Column:
     floors = [_floor(time, p) for p in progressions]
     if choice == "buckets":
         floors.append(_in_bucket(time, edges.points))
-    else:
-        floors += [F.when(time >= p, F.lit(p)).otherwise(F.lit(-INFINITY)) for p in points]
-    cell = floors[0] if len(floors) == 1 else F.greatest(*floors)
-    return F.when(time.isNotNull(), cell)
+    elif points:
+        before = [F.when(time >= p, F.lit(p)).otherwise(F.lit(-INFINITY)) for p in points]
+        floors.append(F.when(time.isNotNull(), before[0] if len(before) == 1 else F.greatest(*before)))
+    return floors[0] if len(floors) == 1 else F.greatest(*floors)
 
 
 def _floor(time: Column, p: Progression) -> Column:
@@ -81,15 +81,15 @@ def _common(progressions: list[Progression]) -> Progression | None:
 def _buckets(points: np.ndarray) -> np.ndarray | None:
     """For buckets of equal width, so narrow that none has more than one edge behind its begin, the last edge up to it.
 
-    As places among the edges; None if there would be too many buckets.
+    As places among the edges, -1 for the first bucket, which lies before all of them; None if there would be too many.
 
-    >>> _buckets(np.array([0, 10, 25, 40]))                        # of 10, from 0 on
-    array([0, 1, 1, 2, 3])
+    >>> _buckets(np.array([0, 10, 25, 40]))                        # of 10, from -10 on
+    array([-1,  0,  1,  1,  2,  3])
     """
     width = _width(points)
     if (int(points[-1]) - int(points[0])) // width >= MOST_BUCKETS:
         return None
-    return np.searchsorted(points, np.arange(points[0], points[-1] + 1, width), "right") - 1
+    return np.searchsorted(points, np.arange(points[0] - width, points[-1] + 1, width), "right") - 1
 
 
 def _width(points: np.ndarray) -> int:
@@ -97,18 +97,18 @@ def _width(points: np.ndarray) -> int:
 
 
 def _in_bucket(time: Column, points: np.ndarray) -> Column:
-    """The last of many edges that lie on no grid, by arithmetic in the JVM."""
+    """The last of many edges that lie on no grid, by arithmetic in the JVM; null where ``time`` is."""
     buckets = _buckets(points)
     assert buckets is not None
+    before, behind = np.append(points, -INFINITY)[buckets], np.append(points, INFINITY)[buckets + 1]
     first, last, width = int(points[0]), int(points[-1]), _width(points)
-    edges, behind = _constants(points), time - F.lit(first)
-    # Spark divides doubles; of a multiple the quotient is at most a little beside a whole number.
-    # Its round() would make a decimal of every one of them.
-    bucket = ((behind - F.pmod(behind, F.lit(width))) / F.lit(width) + F.lit(0.5)).cast("int")
-    place = F.get(_constants(buckets), bucket)
-    following = F.get(edges, place + 1)
-    between = F.when(time >= following, following).otherwise(F.get(edges, place))
-    return F.when(time < first, F.lit(-INFINITY)).when(time >= last, F.lit(last)).otherwise(between)
+    begin = first - width
+    inside = F.when(time < first, F.lit(begin)).when(time > last, F.lit(last)).otherwise(time)
+    # Both the bucket and the edge behind it stand in the first condition of a `when`, which is always computed: only so
+    # does Spark see that it needs them once.
+    bucket = F.call_function("div", inside - F.lit(begin), F.lit(width))
+    following = F.get(_constants(behind), bucket)
+    return F.when(time >= following, following).otherwise(F.get(_constants(before), bucket))
 
 
 def _constants(numbers: np.ndarray) -> Column:
