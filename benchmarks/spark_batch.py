@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from _harness import Spread, arguments, bar, clock, heading, load, median_of, save
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -150,10 +151,30 @@ def totals_plain() -> list:
     return [F.sum("v"), F.count(F.lit(1))]
 
 
-def cases(gap: float) -> Iterator[Case]:
+def seconds_of_a_table(span: int) -> sw.windows.TableEdges:
+    """Windows of a second each, as the rows of a table in any order."""
+    start = np.random.default_rng(3).permutation(span + 1) * SECOND
+    bounds = {"start": start, "end": start + SECOND}
+    return sw.edges({name: pa.array(at).cast(pa.timestamp("us", "UTC")) for name, at in bounds.items()})
+
+
+def cases(gap: float, span: int) -> Iterator[Case]:
     yield Case(
         "tumbling 1 s", base().query("q", sw.tumbling("1 second"), **TOTALS), grouped(F.window("ts", "1 second"))
     )
+    yield Case("the same from a table", base().query("q", seconds_of_a_table(span), **TOTALS))
+    pair = (
+        base()
+        .query("q", sw.tumbling("1 second"), **TOTALS)
+        .query("s", sw.sliding("10 seconds", every="1 second"), **TOTALS)
+    )
+    yield Case("tumbling 1 s, and sliding", pair)
+    pair = (
+        base()
+        .query("q", seconds_of_a_table(span), **TOTALS)
+        .query("s", sw.sliding("10 seconds", every="1 second"), **TOTALS)
+    )
+    yield Case("from a table, and sliding", pair)
     for seconds in (10, 100, 1000):
         window = sw.sliding(f"{seconds} seconds", every="1 second")
         own = grouped(F.window("ts", f"{seconds} seconds", "1 second"))
@@ -182,7 +203,7 @@ def seconds_of(frame: DataFrame) -> float:
 
 def own_seconds(case: Case, data: Data, runs: int, limit: float) -> float | None:
     """The median of Spark's own way, None if a run took longer than the limit. One slow run is enough."""
-    command = [sys.executable, __file__, "--own", case.name, data.path, str(data.gap), str(runs)]
+    command = [sys.executable, __file__, "--own", case.name, data.path, str(data.gap), str(data.span), str(runs)]
     found: list[float] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
         lines: queue.Queue[str] = queue.Queue()
@@ -198,11 +219,11 @@ def own_seconds(case: Case, data: Data, runs: int, limit: float) -> float | None
     return Spread.of(found[1:] or found).median
 
 
-def run_own(name: str, path: str, gap: str, runs: str) -> None:
+def run_own(name: str, path: str, gap: str, span: str, runs: str) -> None:
     """In the process of its own: a line when the session is there, then one for each run."""
     spark = session()
     frame = spark.read.parquet(path)
-    (case,) = (case for case in cases(float(gap)) if case.name == name)
+    (case,) = (case for case in cases(float(gap), int(span)) if case.name == name)
     print("ready", flush=True)
     for _ in range(int(runs) + 1):
         assert case.own is not None
@@ -254,6 +275,9 @@ def _expected(window: object, times: np.ndarray, values: np.ndarray) -> tuple[np
         low = np.concatenate([[0], np.flatnonzero(np.diff(times) > window.gap.size) + 1])
         high = np.append(low[1:], len(times))
         start = times[low]
+    elif window.kind == "edges":
+        start, low = np.unique(times // SECOND * SECOND, return_index=True)
+        high = np.append(low[1:], len(times))
     elif window.length.measure.kind == "rows":
         start = low = np.arange(max(0, len(times) - window.length.size + 1))
         high = low + window.length.size
@@ -277,7 +301,7 @@ def measure(data: Data, only: list[str], runs: int, limit: float) -> Iterator[di
     print(f"  {'':<28} {'results':>11} {'s':>7} {'M rows/s':>9} {'Spark, s':>9} {'x Spark':>8} {'x floor':>8}")
     print(f"  {'floor: group by second':<28} {'':>11} {base_time:>7.2f} {data.rows / base_time / 1e6:>9.2f}")
     yield {"keys": data.keys, "case": "floor", "seconds": base_time, "rows": data.rows}
-    for case in cases(data.gap):
+    for case in cases(data.gap, data.span):
         if only and not any(name in case.name for name in only):
             continue
         ours = median_of(lambda c=case: seconds_of(data.run(c)), runs)
@@ -324,6 +348,12 @@ def bars(found: list[dict]) -> None:
         bar("one tumbling window, at most 1.2 times Spark's time", 1 / against_spark(one), at_most=1.2)
     if single and concurrent_100:
         bar("100 concurrent, within 3 times of one", concurrent_100["seconds"] / single["seconds"], at_most=3)
+    for name, same in (("the same from a table", "tumbling 1 s"), ("from a table, and", "tumbling 1 s, and")):
+        pair = [next((f for f in found if f["keys"] == few and f["case"].startswith(n)), None) for n in (name, same)]
+        if pair[0] and pair[1]:
+            beside = ", beside a sliding window" if "and" in name else ""
+            ratio = pair[0]["seconds"] / pair[1]["seconds"]
+            bar(f"windows from a table{beside}, within 1.5 times of tumbling", ratio, at_most=1.5)
     slowest = [(against_spark(f), f["case"]) for f in found if f["keys"] == many and (f.get("spark") or f.get("limit"))]
     if slowest and many > few:
         bar(f"{many:,} keys, never slower than Spark ({min(slowest)[1]})", min(slowest)[0], at_least=1)
@@ -381,7 +411,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600, help="stop Spark's own way after so many seconds")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--draw", type=Path, help="draw figures that were saved before, and do nothing else")
-    parser.add_argument("--own", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--own", nargs=5, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.own:
         run_own(*given.own)

@@ -23,6 +23,7 @@ from slicewise.spark.output import Output
 from slicewise.spark.row_numbering import Measured
 from slicewise.spark.slice_columns import Reader
 from slicewise.spark.source import key_name
+from slicewise.times import INFINITY
 
 __all__ = ["Composer"]
 
@@ -84,6 +85,10 @@ class Composer:
         parts = tuple(read(columns) for read in self.readers)
         slices = Slices(numbers, first, last, rows, once, np.zeros(len(numbers), np.int64), parts)
         order = order_by(numbers, place)
+        if len(first) and first.min() <= -INFINITY:
+            # Before the first edge of all: no window holds it.
+            order = np.arange(len(first)) if order is None else order
+            order = order[first[order] > -INFINITY]
         return (slices, firsts) if order is None else (slices.take(order), [f.take(order) for f in firsts])
 
 

@@ -58,9 +58,6 @@ def run_slices(source: Source, shuffle: str, store: str | None = None) -> DataFr
     first = last = CELL
     if measures or plan.gaps:
         first, last = (slice_columns.column((n,), f(TIME)) for n, f in (("first", F.min), ("last", F.max)))
-    elif not edges.cut.progressions:
-        # No window holds rows before the first edge, and their cell has no begin.
-        rows = rows.where(F.col(TIME) >= int(edges.points[0]))
     readers = tuple(partials(monoid, slice_columns=slice_columns) for monoid in plan.monoids)
     # Measured rows were brought together by key to be sorted, and their slices stay where they are.
     together = measured is not None
