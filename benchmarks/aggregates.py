@@ -326,7 +326,8 @@ def ten_at_once(data: Data) -> Iterator[dict]:
 def bars(found: list[dict]) -> None:
     """What was promised, and whether it was reached."""
     print("\nbars")
-    fixed = [f for f in found if f["what"] == "alone" and f["kind"] != "holistic" and f["route"] == "slices"]
+    fixed = [f for f in found if f["what"] == "alone" and f["kind"] not in ("holistic", "sketch")]
+    fixed = [f for f in fixed if f["route"] == "slices"]
     if fixed:
         worst = max(fixed, key=lambda f: f["per_number"])
         what = f"fixed size, within 1.5 times of `sum` per number ({worst['aggregate']})"
