@@ -15,13 +15,19 @@ from slicewise.options import RunOptions
             RunOptions(emit="change"),
             True,
             "emit",
-            "`emit` must be 'complete' or 'changes'; got 'change'; did you mean 'changes'?",
+            "`emit` must be 'complete', 'changes' or 'differences'; got 'change'; did you mean 'changes'?",
         ),
         (
             RunOptions(shuffle="rows"),
             True,
             "shuffle",
             "`shuffle` is for batches, and this DataFrame is a stream; leave it out",
+        ),
+        (
+            RunOptions(emit="changes"),
+            False,
+            "emit",
+            "emit='changes' is for streams, and this DataFrame is a batch; leave it out",
         ),
         (
             RunOptions(idle="1 minute"),

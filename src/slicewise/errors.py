@@ -7,7 +7,7 @@ A leaf: of slicewise it imports the reasons of bad rows.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from slicewise.bad_rows import EXPRESSION, USER_CODE
@@ -282,6 +282,16 @@ class SetupError(SlicewiseError, RuntimeError):
 
 class MissingPackageError(SetupError, ImportError):
     """A package of an extra is not installed; also an ``ImportError``, for code that can do without the package."""
+
+
+def one_of(words: Sequence[str]) -> str:
+    """The words that something may be, in an error message.
+
+    >>> one_of(["complete", "changes", "differences"])
+    "'complete', 'changes' or 'differences'"
+    """
+    *others, last = map(repr, words)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

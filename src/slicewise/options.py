@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from slicewise.errors import QueryError, did_you_mean
+from slicewise.errors import QueryError, did_you_mean, one_of
 
 __all__ = ["BATCHES", "FLAG", "SIZE", "STREAMS", "TEXT", "Option", "RunOptions"]
 
@@ -23,7 +23,7 @@ TEXT, FLAG, SIZE = "text", "flag", "size"
 @dataclass(frozen=True)
 class Option:
     """One option: ``words`` are its possible values, empty for what is of another ``kind``; ``only`` and ``why`` say
-    where."""
+    where. ``streaming`` are words that only streams have."""
 
     name: str
     default: Any
@@ -31,10 +31,15 @@ class Option:
     kind: str = TEXT
     only: str | None = None
     why: str = ""
+    streaming: tuple[str, ...] = ()
+
+    def place_of(self, value: Any) -> str | None:
+        """Where a value of it may stand, if not everywhere."""
+        return STREAMS if value in self.streaming else self.only
 
 
-def _option(default: Any, *words: str, kind: str = TEXT, only: str | None = None, why: str = "") -> Any:
-    return dataclasses.field(default=default, metadata={"words": words, "kind": kind, "only": only, "why": why})
+def _option(default: Any, *words: str, kind: str = TEXT, streaming: tuple[str, ...] = (), **where: str) -> Any:
+    return dataclasses.field(default=default, metadata={"words": words, "kind": kind, "streaming": streaming, **where})
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class RunOptions:
     """
 
     late: str | None = _option(None, "collect")
-    emit: str = _option("complete", "complete", "changes", only=STREAMS)
+    emit: str = _option("complete", "complete", "changes", "differences", streaming=("changes",))
+    shape: str = _option("long", "long", "wide")
     idle: str | None = _option(None, only=STREAMS)
     bad: str | None = _option(None, "fail")
     ahead: str | None = _option(None, only=STREAMS, why="a batch has no clock that a second run would share")
@@ -74,16 +80,18 @@ class RunOptions:
         for option in self.all():
             value = given.get(option.name)
             if value is not None and option.words and value not in option.words:
-                words = " or ".join(map(repr, option.words))
+                words = one_of(option.words)
                 tip = did_you_mean(str(value), option.words)
                 raise QueryError(f"`{option.name}` must be {words}; got {value!r}; {tip}", parameter=option.name)
         if not isinstance(self.ordered, bool):
             raise QueryError(f"`ordered` must be True or False; got {self.ordered!r}", parameter="ordered")
         here, there = ("stream", BATCHES) if stream else ("batch", STREAMS)
         for option in self.all():
-            if option.name in given and option.only == there:
+            value = given.get(option.name)
+            if option.name in given and option.place_of(value) == there:
                 why = f"; {option.why}" if option.why else ""
+                shown = f"{option.name}={value!r}" if option.streaming else f"`{option.name}`"
                 raise QueryError(
-                    f"`{option.name}` is for {there}, and this DataFrame is a {here}{why}; leave it out",
+                    f"{shown} is for {there}, and this DataFrame is a {here}{why}; leave it out",
                     parameter=option.name,
                 )

@@ -77,6 +77,42 @@ def test_mistakes_in_what_is_reported_are_noted(tmp_path):
     assert elsewhere.endswith("unknown key `workload.emit`; it is `results.emit`")
 
 
+def test_a_job_says_which_shape_results_have(tmp_path):
+    wide = '[results]\nshape = "wide"\nemit = "differences"\n'
+    assert read_job(write(tmp_path, ROLLING + wide)).results == {"shape": "wide", "emit": "differences"}
+    (folders,) = mistakes(tmp_path, changed(ROLLING, "[sink]", '[sink]\npartition_by = ["query"]') + wide)
+    assert folders.endswith(
+        "`sink.partition_by` has 'query', which is not a result column; known: 'change', 'day_n', 'end', 'hour_n', "
+        "'revision'"
+    )
+    visits = '[queries.visits]\nwindow = "session(\'5 minutes\')"\nn = "count()"\n'
+    (kind,) = mistakes(tmp_path, ROLLING + visits + wide)
+    assert kind.endswith(
+        "[results] query 'visits': shape='wide' takes windows that end at ticks, sw.tumbling and sw.sliding on event "
+        "time; got session('5 minutes'); give it a workload of its own"
+    )
+    (word,) = mistakes(tmp_path, changed(ROLLING, "csv", "parquet") + '[results]\nshape = "broad"\n')
+    assert word.endswith("`results.shape` must be 'long' or 'wide'; got 'broad'")
+
+
+ROLLING = """
+[source]
+format = "parquet"
+path = "rows"
+[workload]
+time = "ts"
+[sink]
+format = "csv"
+path = "out"
+[queries.hour]
+window = "tumbling('1 hour')"
+n = "count()"
+[queries.day]
+window = "sliding('1 day', every='1 hour')"
+n = "count()"
+"""
+
+
 def test_a_batch_says_what_it_shuffles(tmp_path):
     assert read_job(write(tmp_path, BATCH + '[results]\nshuffle = "rows"\n')).results == {"shuffle": "rows"}
     (unknown,) = mistakes(tmp_path, BATCH + '[results]\nshuffle = "row"\n')
@@ -92,7 +128,7 @@ def test_how_slices_are_kept_may_be_said(tmp_path):
     (size,) = mistakes(tmp_path, STREAM + "[results]\nmax_slice = 0\n")
     assert "[results] `max_slice` must be a number of rows, 1 or more; got 0; leave it out" in size
     (store,) = mistakes(tmp_path, STREAM + '[results]\nstore = "tree"\n')
-    assert store.endswith("`results.store` must be 'lazy' or 'eager' or 'prefix'; got 'tree'")
+    assert store.endswith("`results.store` must be 'lazy', 'eager' or 'prefix'; got 'tree'")
 
 
 def test_a_job_may_say_every_option_of_run(tmp_path):

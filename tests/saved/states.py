@@ -150,7 +150,7 @@ class Case:
 
     def new_stream(self, handles: dict[int, FakeHandle] | None = None) -> FakeStream:
         """A stream on two shards, from scratch or from a state; nothing is decoded already."""
-        return FakeStream(self.workload(), types=TYPES, shards=2, workers=Workers(0), handles=handles)
+        return FakeStream(self.workload(), types=TYPES, shards=2, workers=Workers(0), handles=handles, **self.form)
 
     def read_snapshot(self, version: int) -> Any:
         """A snapshot of one format."""

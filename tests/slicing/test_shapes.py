@@ -14,78 +14,11 @@ from hypothesis import strategies as st
 
 import slicewise as sw
 from slicewise.errors import QueryError, StateError
-from slicewise.same import is_same
 from slicewise.slicing.time import slice_manager
 from slicewise.slicing.time.window_manager import SortedSlices
-from slicewise.testing import fold, shaped
-from tests.slicing.running import TYPES, columns_of, run_operator, run_oracle
+from tests.slicing.running import TYPES, columns_of, run_operator
+from tests.slicing.shapes import assert_true_at_every_watermark, forms, rolling
 from tests.slicing.strategies import steps
-
-FORMS = [("wide", "complete"), ("long", "differences"), ("wide", "differences")]
-forms = st.sampled_from(FORMS)
-#: Aggregates whose values are the same to the last bit whatever the order in which partials are combined.
-AGGREGATES = [
-    sw.count(),
-    sw.count("v"),
-    sw.sum("v"),
-    sw.max("v"),
-    sw.avg("v"),
-    sw.first("w"),
-    sw.concat("w"),
-    sw.collect_list("v"),
-    sw.histogram("v"),
-    sw.median("v"),
-    sw.time_weighted_avg("v"),
-    sw.sum("v").where("w = 'a'"),
-    sw.count().by("w"),
-]
-
-
-@st.composite
-def rolling(draw, *, wide=True):
-    """Some look-backs; in the wide shape all of them end at the same ticks."""
-    every, offset = draw(st.integers(1, 12)), draw(st.integers(-7, 7))
-    workload = sw.Workload(
-        "t", keys=draw(st.sampled_from([[], ["k"], ["k", "j"]])), lateness=draw(st.sampled_from([0, 0, 3, 15, 1000]))
-    )
-    for i in range(draw(st.integers(1, 3))):
-        if not wide:
-            every, offset = draw(st.integers(1, 12)), draw(st.integers(-7, 7))
-        length = draw(st.integers(1, 5)) * every - (0 if wide else draw(st.integers(0, every - 1)))
-        aggregates = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=2))
-        window = sw.sliding(length, every=every, offset=offset)
-        workload = workload.query(f"q{i}", window, **{f"a{i}{n}": a for n, a in enumerate(aggregates)})
-    return workload
-
-
-def replay(table, results):
-    """Apply corrections to a table by key, query and end; every one of them must be one that the table needs."""
-    for r in results:
-        place = (r.key, r.query, r.end)
-        was, revision = table.get(place, (None, -1))
-        assert r.revision == revision + 1, r
-        assert (r.change == "insert") == (was is None), r
-        if r.change == "retract":
-            assert set(r.values.values()) == {None}, r
-        table[place] = (None if r.change == "retract" else r.values), r.revision
-
-
-def assert_stands(table, expected):
-    stands = {place: values for place, (values, _) in table.items() if values is not None}
-    assert stands.keys() == expected.keys()
-    for place, values in expected.items():
-        assert stands[place].keys() == values.keys()
-        assert is_same(stands[place], values, 0.0), place
-
-
-def assert_true_at_every_watermark(workload, epochs, found, shape, emit):
-    oracle, _ = run_oracle(workload, epochs)
-    table, so_far = {}, []
-    for (_, mark), mine, theirs in zip(epochs, found, oracle, strict=True):
-        replay(table, mine)
-        so_far += theirs
-        watermark = math.inf if mark is None else mark
-        assert_stands(table, shaped(workload, fold(so_far), watermark, shape=shape, emit=emit))
 
 
 @given(st.data(), forms, steps(), st.sampled_from([0, 256]), st.sampled_from([2, 16]))
@@ -348,17 +281,17 @@ def test_a_snapshot_goes_on_in_its_own_form_only():
     with pytest.raises(StateError) as error:
         workload.operator().restore(op.snapshot())
     assert str(error.value) == (
-        "the snapshot was taken with shape='wide', and this run has shape='long'; go on with the same, or start anew"
+        "the state was written with shape='wide', and this run has shape='long'; go on with the same, or start anew"
     )
     with pytest.raises(StateError) as error:
         workload.operator(shape="wide", emit="differences").restore(op.snapshot())
     assert str(error.value) == (
-        "the snapshot was taken with emit='complete', and this run has emit='differences'; go on with the same, or "
+        "the state was written with emit='complete', and this run has emit='differences'; go on with the same, or "
         "start anew"
     )
     with pytest.raises(StateError) as error:
         workload.without("last_10").operator(shape="wide").restore(op.snapshot())
     assert str(error.value) == (
-        "the snapshot was taken with shape='wide' and queries ['last_10', 'last_20'], and this run has ['last_20']: a "
+        "the state was written with shape='wide' and queries ['last_10', 'last_20'], and this run has ['last_20']: a "
         "row has the columns of all queries, so none may be added, removed or changed; start anew"
     )

@@ -23,6 +23,7 @@ from pyspark.sql import Row
 import slicewise as sw
 from slicewise.conditions.expression import derived_types
 from slicewise.options import RunOptions
+from slicewise.plan.panels import Form
 from slicewise.plan.plan import VALUES, plan_for
 from slicewise.plan.routes import carries_stamps
 from slicewise.results import CHANGES, Result
@@ -163,7 +164,8 @@ class FakeStream:
         self.shards = tuple(range(shards))
         self.time_type = time_type
         time_type = bounds_type(time_type or pa.int64(), workload) if workload.on_clock is None else CLOCK_TYPE
-        make_plan = partial(plan_for, workload, self.types, time_type=time_type, ties=VALUES)
+        form = Form.of_run(RunOptions(**options))
+        make_plan = partial(plan_for, workload, self.types, time_type=time_type, ties=VALUES, form=form)
         plan = make_plan()
         source = Source(workload, None, self.types, time_type, frozenset(), {}, {})  # type: ignore[arg-type]
         job = _job(source, plan, RunOptions(bad=bad, **options), shards)
@@ -285,9 +287,9 @@ class FakeStream:
 
     def _result(self, row: dict[str, Any]) -> Result:
         said = self.job.output.schema
-        name, columns = said.queries[row["query"]]
         own = list(said.column_types)
-        bounds = row["start"], row["end"]
+        name, columns = (None, own) if said.wide else said.queries[row["query"]]
+        bounds = row.get("start"), row["end"]
         if row.get("span_start") is not None:
             bounds = row["span_start"], row["span_end"]
         values = {c: row[f"v{own.index(c)}"] for c in columns}

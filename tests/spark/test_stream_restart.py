@@ -110,7 +110,9 @@ def test_a_missing_package_is_named(spark, folder, monkeypatch, package, said):
 
 def test_options_that_make_no_sense_are_refused(spark, folder):
     rows = folder.rows(spark)
-    with pytest.raises(QueryError, match=r"`emit` must be 'complete' or 'changes'; got 'change'; did you mean"):
+    with pytest.raises(
+        QueryError, match=r"`emit` must be 'complete', 'changes' or 'differences'; got 'change'; did you mean"
+    ):
         TENS.run(rows, emit="change")
     with pytest.raises(QueryError, match="`idle` has an unknown unit 'rows'; got '10 rows'; known: "):
         TENS.run(rows, idle="10 rows")

@@ -20,8 +20,9 @@ from slicewise.cli.queries import read_workload
 from slicewise.cli.schemas import SchemaError, column_types
 from slicewise.cli.table_reader import TableReader
 from slicewise.cli.toml_positions import find_positions
-from slicewise.errors import QueryError, SlicewiseError, did_you_mean
+from slicewise.errors import QueryError, SlicewiseError, did_you_mean, one_of
 from slicewise.options import FLAG, SIZE, STREAMS, TEXT, Option, RunOptions
+from slicewise.plan.panels import WIDE, WIDE_FIXED, Form
 from slicewise.plan.plan import check_max_slice
 from slicewise.results import RESERVED
 from slicewise.workload import Workload
@@ -195,10 +196,10 @@ def _read(data: dict[str, Any], file: str, diagnostics: Diagnostics) -> Job | No
     source = _source(top)
     columns = _columns(source, diagnostics)
     workload = read_workload(top, None if source is None or source.select else columns)
-    sink = _sink(top, source, workload)
+    results = _results(top, source, workload)
+    sink = _sink(top, source, workload, wide=results.get("shape") == WIDE)
     trigger = _trigger(top, source)
     spark = _spark(top)
-    results = _results(top, source)
     if diagnostics or source is None or workload is None or sink is None:
         return None
     return Job(name, file, source, workload, sink, trigger, spark, results)
@@ -269,7 +270,7 @@ def _option_value(table: TableReader, option: Option) -> Any:
     return table.size(option.name) if option.kind == SIZE else table.text(option.name)
 
 
-def _results(top: TableReader, source: Source | None) -> dict[str, Any]:
+def _results(top: TableReader, source: Source | None, workload: Workload | None) -> dict[str, Any]:
     """What is reported and when: the options of :meth:`slicewise.Workload.run`."""
     table = top.table_of("results", tuple(option.name for option in RunOptions.all()))
     if table is None:
@@ -281,10 +282,16 @@ def _results(top: TableReader, source: Source | None) -> dict[str, Any]:
             continue
         if wrong := _wrong_word(option, value):
             table.note(option.name, wrong, at=0)
-        elif source is not None and (wrong := _wrong_place(option, source)):
+        elif source is not None and (wrong := _wrong_place(option, value, source)):
             table.note(option.name, wrong)
         else:
             values[option.name] = value
+    form = Form.of_run(RunOptions(**{name: values[name] for name in ("shape", "emit") if name in values}))
+    try:
+        if workload is not None:
+            form.check(workload)
+    except QueryError as error:
+        table.note(error.parameter, f"[results] {error}")
     return values
 
 
@@ -297,8 +304,9 @@ def _wrong_word(option: Option, value: Any) -> str | None:
     if option.kind != TEXT:
         return None
     if option.words:
-        words = " or ".join(map(repr, option.words))
-        return None if value in option.words else f"`results.{option.name}` must be {words}; got {value!r}"
+        return (
+            None if value in option.words else f"`results.{option.name}` must be {one_of(option.words)}; got {value!r}"
+        )
     try:
         to_amount(value, name=option.name)
     except SlicewiseError as error:
@@ -306,15 +314,17 @@ def _wrong_word(option: Option, value: Any) -> str | None:
     return None
 
 
-def _wrong_place(option: Option, source: Source) -> str | None:
-    if option.only is None or (option.only == STREAMS) == source.stream:
+def _wrong_place(option: Option, value: Any, source: Source) -> str | None:
+    place = option.place_of(value)
+    if place is None or (place == STREAMS) == source.stream:
         return None
-    tip = "add stream = true to [source], or leave it out" if option.only == STREAMS else "leave it out"
+    tip = "add stream = true to [source], or leave it out" if place == STREAMS else "leave it out"
     why = f"; {option.why}" if option.why else ""
-    return f"`results.{option.name}` is for {option.only}{why}; {tip}"
+    shown = f"{value!r} of `results.{option.name}`" if option.streaming else f"`results.{option.name}`"
+    return f"{shown} is for {place}{why}; {tip}"
 
 
-def _sink(top: TableReader, source: Source | None, workload: Workload | None) -> Sink | None:
+def _sink(top: TableReader, source: Source | None, workload: Workload | None, *, wide: bool) -> Sink | None:
     table = top.table_of("sink", _SINK, needed="say where results go: [sink] with format and path")
     if table is None:
         return None
@@ -330,14 +340,14 @@ def _sink(top: TableReader, source: Source | None, workload: Workload | None) ->
         table.note("checkpoint", "`sink.checkpoint` is for streams; leave it out, or add stream = true to [source]")
     _check_sink_path(table, format_, path, source)
     flatten = table.flag("flatten")
-    if format_ in _FLAT and not flatten:
+    if format_ in _FLAT and not flatten and not wide:
         table.note(
             "format",
             f"{format_} cannot hold the structs `window` and `span`; add flatten = true, or use parquet or json",
         )
     partition_by = table.texts("partition_by")
     if workload is not None:
-        _check_partition_by(table, partition_by, workload, flatten)
+        _check_partition_by(table, partition_by, _result_columns(workload, flatten=flatten, wide=wide))
     options = table.options("options")
     return Sink(format_, path, table.text("table", expands=True), mode, checkpoint, partition_by, flatten, options)
 
@@ -365,15 +375,17 @@ def _check_sink_path(table: TableReader, format_: str | None, path: str | None, 
         table.note("path", "`sink.path` is the path of the source; results need a folder of their own")
 
 
-def _check_partition_by(table: TableReader, names: tuple[str, ...], workload: Workload, flatten: bool) -> None:
+def _result_columns(workload: Workload, *, flatten: bool, wide: bool) -> list[str]:
+    """The columns by which results may be put into folders."""
+    if wide:
+        computed = [f"{q.name}_{c}" for q in workload.queries for c in q.aggregates]
+        return [*workload.keys, *WIDE_FIXED, *computed]
     computed = [c for q in workload.queries for c in q.aggregates]
-    bounds = [f"{s}_{b}" for s in ("window", "span") for b in ("start", "end")]
-    known = [
-        *workload.keys,
-        *(c for c in RESERVED if c not in ("window", "span")),
-        *computed,
-        *(bounds if flatten else ()),
-    ]
+    bounds = [f"{s}_{b}" for s in ("window", "span") for b in ("start", "end")] if flatten else []
+    return [*workload.keys, *(c for c in RESERVED if c not in ("window", "span")), *computed, *bounds]
+
+
+def _check_partition_by(table: TableReader, names: tuple[str, ...], known: Sequence[str]) -> None:
     for i, name in enumerate(names):
         if name not in known:
             message = f"`sink.partition_by` has {name!r}, which is not a result column; {did_you_mean(name, known)}"

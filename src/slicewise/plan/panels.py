@@ -11,18 +11,31 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from slicewise.errors import QueryError, did_you_mean
+from slicewise.errors import QueryError, did_you_mean, one_of
+from slicewise.options import RunOptions
 
 if TYPE_CHECKING:
     from slicewise.workload import Workload
 
-__all__ = ["COMPLETE", "DIFFERENCES", "EMITS", "LONG", "SHAPES", "WIDE", "Form", "Panel", "panels_of", "wide_columns"]
+__all__ = [
+    "COMPLETE",
+    "DIFFERENCES",
+    "EMITS",
+    "LONG",
+    "SHAPES",
+    "WIDE",
+    "WIDE_FIXED",
+    "Form",
+    "Panel",
+    "panels_of",
+    "wide_columns",
+]
 
 LONG, WIDE = SHAPES = ("long", "wide")
 #: When a row is shown, in process; streams also have a word for windows that are shown before they end.
 COMPLETE, DIFFERENCES = EMITS = ("complete", "differences")
 #: The columns of wide results besides keys and values.
-FIXED = ("end", "change", "revision")
+WIDE_FIXED = ("end", "change", "revision")
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,11 @@ class Form:
         return {name: value for name, (value, default) in named.items() if value != default}
 
     @classmethod
+    def of_run(cls, options: RunOptions) -> Form:
+        """The form of a run on Spark. Windows that are shown before they end are shown whenever they change."""
+        return cls(options.shape, COMPLETE if options.emit not in EMITS else options.emit)
+
+    @classmethod
     def described(cls, description: Mapping[str, Any]) -> Form:
         """The form whose non-defaults are in a description."""
         return cls(description.get("shape", LONG), description.get("emit", COMPLETE))
@@ -73,9 +91,7 @@ class Form:
             value = getattr(self, name)
             if value not in words:
                 tip = did_you_mean(str(value), words)
-                raise QueryError(
-                    f"`{name}` must be {' or '.join(map(repr, words))}; got {value!r}; {tip}", parameter=name
-                )
+                raise QueryError(f"`{name}` must be {one_of(words)}; got {value!r}; {tip}", parameter=name)
         if self.in_panels:
             self._check_windows(workload)
         if self.wide:
@@ -113,7 +129,7 @@ def wide_columns(workload: Workload) -> dict[str, tuple[int, str]]:
         Two would have the same name, or one that of a key or of a column that all results have.
     """
     for key in workload.keys:
-        if key in FIXED:
+        if key in WIDE_FIXED:
             raise QueryError(
                 f"the key {key!r} has the name of a column that shape='wide' adds; rename it", parameter="shape"
             )

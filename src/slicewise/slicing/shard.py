@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.errors import FailedWindowsError, RefusedRowsError
+from slicewise.plan.panels import Form
 from slicewise.plan.plan import VALUES
 from slicewise.results import Results
 from slicewise.slicing.core import Core
@@ -77,9 +78,12 @@ class Shard:
         gaps: bool = True,
         store: str | None = None,
         max_slice: int | str | None = None,
+        form: Form | None = None,
     ) -> None:
         # Micro-batches and partitions say nothing about the order of rows.
-        self._core = Core(workload, types=types, ties=VALUES, judges_gaps=gaps, store=store, max_slice=max_slice)
+        self._core = Core(
+            workload, types=types, ties=VALUES, judges_gaps=gaps, store=store, max_slice=max_slice, form=form
+        )
         self._core.bind(dict(self._core.types), time_type)
         self._bad: list[BadRows] = []
         self._failed: list[FailedWindowsError] = []

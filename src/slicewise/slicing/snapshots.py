@@ -205,12 +205,12 @@ class OperatorState:
         for name in ("shape", "emit"):
             if getattr(was, name) != getattr(form, name):
                 raise StateError(
-                    f"the snapshot was taken with {name}={getattr(was, name)!r}, and this run has "
+                    f"the state was written with {name}={getattr(was, name)!r}, and this run has "
                     f"{name}={getattr(form, name)!r}; go on with the same, or start anew"
                 )
         if form.wide and queries != self.description["queries"]:
             raise StateError(
-                f"the snapshot was taken with shape='wide' and queries {sorted(self.description['queries'])}, and this "
+                f"the state was written with shape='wide' and queries {sorted(self.description['queries'])}, and this "
                 f"run has {sorted(queries)}: a row has the columns of all queries, so none may be added, removed or "
                 "changed; start anew"
             )

@@ -8,6 +8,7 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from slicewise.plan.panels import Form
 from slicewise.plan.plan import plan_for, tie_columns
 from slicewise.plan.routes import ROWS, SLICES, route_of
 from slicewise.spark.computed_columns import with_data
@@ -19,24 +20,27 @@ from slicewise.spark.source import Source, column
 __all__ = ["run_batch"]
 
 
-def run_batch(source: Source, shuffle: str = SLICES, store: str | None = None) -> DataFrame:
+def run_batch(source: Source, shuffle: str = SLICES, store: str | None = None, form: Form | None = None) -> DataFrame:
     """The results of a workload over a batch DataFrame.
 
     ``shuffle`` is what is brought together by key, and ``store`` answers windows, if it is not what the plan chooses.
     """
-    workload = source.workload
-    schema = plan_for(workload, source.types, time_type=source.time_type).schema
+    workload, form = source.workload, Form() if form is None else form
+    schema = plan_for(workload, source.types, time_type=source.time_type, form=form).schema
     check_known_types(schema)
     punctuation = workload.punctuation is not None
     routes: dict[tuple[str, bool], list[str]] = {}
     for query in workload.queries:
         route = route_of(query, source.types, punctuation=punctuation).choice
         routes.setdefault((route, punctuation and query.window.sees_punctuation), []).append(query.name)
+    if form.wide and len(routes) > 1:  # the values of one row come from one route
+        routes = {(ROWS, False): [query.name for query in workload.queries]}
     parts = []
     for (route, sees_punctuation), names in sorted(routes.items()):
         restricted = _restricted(source, names)
         restricted = restricted if sees_punctuation else with_data(restricted)
-        parts.append(run_rows(restricted, store) if route == ROWS else run_slices(restricted, shuffle, store))
+        run = partial(run_rows, restricted) if route == ROWS else partial(run_slices, restricted, shuffle)
+        parts.append(run(store, form))
     if len(parts) == 1:
         return parts[0]
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)

@@ -83,6 +83,7 @@ class Output:
         schema = self.schema
         keys = [(key_name(i), type_) for i, type_ in enumerate(schema.key_types)]
         bounds = [("query", pa.int32()), ("start", schema.time_type), ("end", schema.time_type)]
+        bounds = bounds[2:] if schema.wide else bounds
         spans = [("span_start", pa.float64()), ("span_end", pa.float64())] if self.spans else []
         marks = [("change", pa.int8()), ("revision", pa.int32())] if self.marks else []
         values = [(f"v{i}", type_) for i, type_ in enumerate(schema.column_types.values())]
@@ -98,8 +99,10 @@ class Output:
         schema = self.schema
         first, last = (block.start, block.end) if block.times is None else block.times
         arrays = [_as(key, type_) for key, type_ in zip(keys, schema.key_types, strict=True)]
-        arrays.append(pa.array(block.query.astype(np.int32)))
-        arrays += [schema.instants(b) for b in (first, last)]
+        if schema.wide:
+            arrays.append(schema.instants(last))
+        else:
+            arrays += [pa.array(block.query.astype(np.int32)), *(schema.instants(b) for b in (first, last))]
         if self.spans:
             arrays += [_span(b, block) for b in (block.start, block.end)]
         if self.marks:
@@ -119,24 +122,25 @@ class Output:
 
     def to_user(self, sent: DataFrame) -> DataFrame:
         """The result columns of the user, from what Python sent."""
-        span = F.lit(None).cast(SPAN)
-        if self.spans:
-            both = F.struct(F.col("span_start").alias("start"), F.col("span_end").alias("end"))
-            span = F.when(F.col("span_start").isNotNull(), both).otherwise(span)
         return sent.select(
             *self.keys(),
-            _named([name for name, _ in self.schema.queries]).alias("query", metadata=describe(self.schema)),
-            self._window().alias("window"),
-            span.alias("span"),
+            *([F.col("end")] if self.schema.wide else self._windows()),
             (_chosen([*CHANGES, LATE], "change") if self.marks else F.lit("insert")).alias("change"),
             (F.col("revision") if self.marks else F.lit(0)).alias("revision"),
             *(F.col(f"v{i}").alias(name) for i, name in enumerate(self.schema.column_types)),
             *([F.col(LATE), F.col(REASON)] if self.late is not None else []),
         )
 
-    def _window(self) -> Expression:
+    def _windows(self) -> list[Expression]:
+        """Query, window and span."""
+        span = F.lit(None).cast(SPAN)
+        if self.spans:
+            both = F.struct(F.col("span_start").alias("start"), F.col("span_end").alias("end"))
+            span = F.when(F.col("span_start").isNotNull(), both).otherwise(span)
         bounds = F.struct(F.col("start"), F.col("end"))
-        return bounds if self.late is None else F.when(F.col("start").isNotNull(), bounds)
+        window = bounds if self.late is None else F.when(F.col("start").isNotNull(), bounds)
+        query = _named([name for name, _ in self.schema.queries]).alias("query", metadata=describe(self.schema))
+        return [query, window.alias("window"), span.alias("span")]
 
     def keys(self) -> list[Expression]:
         """The key columns under the user's names."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from slicewise.errors import DataError, did_you_mean
+from slicewise.plan.panels import WIDE_FIXED
 from slicewise.results import RESERVED
 from slicewise.spark.output import columns_of_queries
 from slicewise.spark.source import column
 from slicewise.workload import Workload
 
-__all__ = ["latest", "only"]
+__all__ = ["is_wide", "latest", "only"]
 
 
 def latest(results: DataFrame) -> DataFrame:
@@ -25,7 +26,8 @@ def latest(results: DataFrame) -> DataFrame:
     Returns
     -------
     DataFrame
-        The columns of ``results`` but ``change`` and ``revision``; one row for each key, query and window.
+        The columns of ``results`` but ``change`` and ``revision``; one row for each key, query and window, or for each
+        key and window end where results are wide.
 
     Raises
     ------
@@ -49,19 +51,32 @@ def latest(results: DataFrame) -> DataFrame:
     Traceback (most recent call last):
     slicewise.errors.DataError: these are not results of a workload: there is no column 'query'; pass what run() gave
     """
-    _check_results(results)
+    if not is_wide(results):
+        _check_results(results)
     if results.isStreaming:
         raise DataError("`latest` needs all rows to be there; write the stream out, and ask for the latest of that")
     names = results.columns
-    keys = names[: names.index("query")]
-    # A window on rows or units is known by its span: several have the same times, and late rows move those.
-    bounds = F.when(F.col("span").isNull(), F.col("window"))
-    window = [*map(column, keys), F.col("query"), F.col("span"), bounds]
+    window = _identity(names, wide=is_wide(results))
     newest = Window.partitionBy(*window).orderBy(F.col("revision").desc())
     number = _unused("number", names)
     ranked = results.withColumn(number, F.row_number().over(newest))
     kept = ranked.where((F.col(number) == 1) & F.col("change").isin("insert", "update"))
     return kept.drop(number, "change", "revision")
+
+
+def _identity(names: list[str], *, wide: bool) -> list[Column]:
+    """What tells windows apart: keys, query and bounds, or keys and end."""
+    if wide:
+        return [*map(column, names[: names.index("end")]), F.col("end")]
+    # A window on rows or units is known by its span: several have the same times, and late rows move those.
+    bounds = F.when(F.col("span").isNull(), F.col("window"))
+    return [*map(column, names[: names.index("query")]), F.col("query"), F.col("span"), bounds]
+
+
+def is_wide(results: DataFrame) -> bool:
+    """Whether results have the wide shape, in which a row has no query."""
+    names = getattr(results, "columns", ())
+    return "query" not in names and all(name in names for name in WIDE_FIXED)
 
 
 def only(results: DataFrame, query: str, workload: Workload | None = None) -> DataFrame:
@@ -100,6 +115,8 @@ def only(results: DataFrame, query: str, workload: Workload | None = None) -> Da
     Traceback (most recent call last):
     slicewise.errors.DataError: these are not results of a workload: there is no column 'query'; pass what run() gave
     """
+    if is_wide(results):
+        raise DataError("these results are wide: a row has the columns of all queries; select those that you need")
     _check_results(results)
     known = columns_of_queries(results)
     if workload is not None:

@@ -6,7 +6,7 @@ both are there or neither is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from slicewise.errors import DataError
 from slicewise.spark.databases import Database, identity_text, quoted
 
-__all__ = ["BOUNDS", "IDENTITY", "ResultTable"]
+__all__ = ["BOUNDS", "IDENTITY", "LongIdentity", "ResultTable", "WideIdentity"]
 
 BOUNDS = ("window_start", "window_end", "span_start", "span_end")
 #: The column by which rows are known where an index does not take nulls for equal.
@@ -25,6 +25,45 @@ BATCHES = "slicewise_batches"
 #: The bounds that tell windows on time apart. A window on rows or units is known by its span, since late rows move its
 #: times: ``latest`` folds results in the same way.
 _TIMES = [f"CASE WHEN {quoted('span_start')} IS NULL THEN {quoted(bound)} END" for bound in BOUNDS[:2]]
+
+
+class LongIdentity:
+    """By what rows of the long shape are known: query and bounds, beside the keys."""
+
+    #: The columns that such results have.
+    columns = ("query", *BOUNDS)
+    #: What no two rows of a key have in common, as an index has it.
+    indexed = [*map(quoted, ("query", *BOUNDS[2:])), *(f"({time})" for time in _TIMES)]  # noqa: RUF012
+    #: Of what one row is shown for each key, and which of them is the latest.
+    shown_for = ("query",)
+    latest_first = ("window_end", "span_end", "window_start")
+
+    @staticmethod
+    def of(row: Mapping[str, Any]) -> list[Any]:
+        """The values that say which window it is."""
+        bounds = BOUNDS[2:] if row["span_start"] is not None else BOUNDS[:2]
+        return [row[name] for name in ("query", *bounds)]
+
+    @staticmethod
+    def stored(row: Mapping[str, Any]) -> list[Any]:
+        """The values of what is indexed."""
+        times = [row[bound] if row["span_start"] is None else None for bound in BOUNDS[:2]]
+        return [*(row[name] for name in ("query", *BOUNDS[2:])), *times]
+
+
+class WideIdentity:
+    """By what rows of the wide shape are known: their end, beside the keys."""
+
+    columns = latest_first = ("end",)
+    indexed = [quoted("end")]  # noqa: RUF012
+    shown_for: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(row: Mapping[str, Any]) -> list[Any]:
+        """The values that say which row it is."""
+        return [row["end"]]
+
+    stored = of
 
 
 @dataclass(frozen=True)
@@ -42,12 +81,15 @@ class ResultTable:
     latest
         Whether only the row with the latest end is shown for each key and query. All are kept, in a table beside it:
         when the latest is withdrawn, the one before it holds again.
+    identity
+        By what rows are known, beside their keys.
     """
 
     database: Database
     name: str
     keys: tuple[str, ...]
     latest: bool = False
+    identity: type[LongIdentity] | type[WideIdentity] = LongIdentity
 
     def write(self, results: pa.Table, stream: str | None, batch: int) -> None:
         """Write the results of a micro-batch, unless they were written before.
@@ -55,7 +97,7 @@ class ResultTable:
         Parameters
         ----------
         results
-            Keys, ``query``, the four bounds, ``change``, ``revision``, and columns of values.
+            Keys, the columns of the identity, ``change``, ``revision``, and columns of values.
         stream
             Which stream it is, for as long as that has its checkpoint; None if nobody knows. Then a micro-batch that is
             repeated is written again, which changes nothing either.
@@ -109,7 +151,7 @@ class ResultTable:
         """What no two rows have in common, as an index has it."""
         if not self.database.nulls_are_equal:
             return [quoted(IDENTITY)]
-        return [*map(quoted, (*self.keys, "query", *BOUNDS[2:])), *(f"({time})" for time in _TIMES)]
+        return [*map(quoted, self.keys), *self.identity.indexed]
 
     def _prepare(self, connection: Any, schema: pa.Schema) -> None:
         """Make the table, or add the columns of queries that are new."""
@@ -139,7 +181,8 @@ class ResultTable:
             raise DataError(
                 f"{self.name!r} shows {has}; write there {instead} latest=True, or name a table that is not there yet"
             )
-        fixed = [*self.keys, "query", *BOUNDS, "revision", *([] if self.database.nulls_are_equal else [IDENTITY])]
+        unequal = [] if self.database.nulls_are_equal else [IDENTITY]
+        fixed = [*self.keys, *self.identity.columns, "revision", *unequal]
         for name in fixed:
             if there and name not in there:
                 raise DataError(
@@ -151,13 +194,14 @@ class ResultTable:
     def _show_latest(self, connection: Any, names: Sequence[str]) -> None:
         view = self.database.qualified(self.name)
         shown = ", ".join(quoted(name) for name in names if name != IDENTITY)
-        key = ", ".join(map(quoted, (*self.keys, "query")))
-        order = ", ".join(f"{quoted(b)} DESC NULLS FIRST" for b in ("window_end", "span_end", "window_start"))
+        key = ", ".join(map(quoted, (*self.keys, *self.identity.shown_for)))
+        partition = f"PARTITION BY {key} " if key else ""
+        order = ", ".join(f"{quoted(b)} DESC NULLS FIRST" for b in self.identity.latest_first)
         number = "slicewise_number"
         connection.execute(f"DROP VIEW IF EXISTS {view}")
         connection.execute(
             f"CREATE VIEW {view} AS SELECT {shown} FROM (SELECT {shown}, row_number() OVER "
-            f"(PARTITION BY {key} ORDER BY {order}) AS {number} FROM {self._stored}) AS numbered WHERE {number} = 1"
+            f"({partition}ORDER BY {order}) AS {number} FROM {self._stored}) AS numbered WHERE {number} = 1"
         )
 
     # -- its rows
@@ -185,7 +229,7 @@ class ResultTable:
         """The row of the largest revision of each window, by which window it is."""
         rows: dict[str, dict[str, Any]] = {}
         for row in results.to_pylist():
-            identity = identity_text([row[name] for name in (*self.keys, "query", *_bounds_of(row))])
+            identity = identity_text([*(row[name] for name in self.keys), *self.identity.of(row)])
             before = rows.get(identity)
             if before is None or row["revision"] >= before["revision"]:
                 rows[identity] = row
@@ -206,8 +250,7 @@ class ResultTable:
         for row in rows:
             values = dict(zip(stored, row, strict=True))
             if self.database.nulls_are_equal:
-                known = [values[name] for name in (*self.keys, "query", *BOUNDS[2:])]
-                known += [values[b] if values["span_start"] is None else None for b in BOUNDS[:2]]
+                known = [*(values[name] for name in self.keys), *self.identity.stored(values)]
             else:
                 known = [values[IDENTITY]]
             tests = [
@@ -221,8 +264,3 @@ class ResultTable:
     def _in_statement(self, name: str) -> str:
         """A name beside marks: where those begin with a percent sign, one in a name is written twice."""
         return name.replace("%", "%%") if self.database.mark == "%s" else name
-
-
-def _bounds_of(row: dict[str, Any]) -> tuple[str, ...]:
-    """The bounds that say which window it is."""
-    return BOUNDS[2:] if row["span_start"] is not None else BOUNDS[:2]

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from slicewise.errors import FailedRowsError, FailedWindowsError, OverflowInWindowError
+from slicewise.plan.panels import Form
 from slicewise.plan.plan import SORTED, plan_for
 from slicewise.results import Results, RowLabel, WindowLabel
 from slicewise.slicing import EVENT_TIME, GapError, Operator
@@ -41,10 +42,10 @@ CHUNK = 200_000
 KEY = "\0key"
 
 
-def run_rows(source: Source, store: str | None = None) -> DataFrame:
+def run_rows(source: Source, store: str | None = None, form: Form | None = None) -> DataFrame:
     """The results of queries that need the rows themselves: all rows of a key, sorted, in one partition."""
     workload = dataclasses.replace(source.workload, watermark=0, lateness=0)
-    plan = plan_for(source.workload, source.types, time_type=source.time_type)
+    plan = plan_for(source.workload, source.types, time_type=source.time_type, form=form)
     output = Output(plan.schema, spans=bool(plan.context))
     rows = with_computed(source, source.projected().where(F.col(TIME).isNotNull()), source.ties)
     rows = rows.repartition(*source.key_names) if source.key_names else rows.repartition(1)
@@ -52,7 +53,7 @@ def run_rows(source: Source, store: str | None = None) -> DataFrame:
     names = [TIME, *source.key_names, *(value_name(source.columns.index(name)) for name in workload.inputs)]
     rows = named(rows.select(*names), names)
     types = {**{c: source.types[c] for c in workload.inputs}, KEY: pa.int64()}
-    runner = RowRunner(workload, types, output, store)
+    runner = RowRunner(workload, types, output, store, form)
     return output.to_user(rows.mapInArrow(runner.__call__, output.spark_schema()))
 
 
@@ -68,6 +69,7 @@ class RowRunner:
     types: Mapping[str, pa.DataType]
     output: Output
     store: str | None = None
+    form: Form | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition = _Partition(self)
@@ -92,7 +94,7 @@ class RowRunner:
             for query in self.workload.queries
         )
         workload = dataclasses.replace(self.workload, time=EVENT_TIME, keys=(KEY,), queries=queries)
-        return Operator(workload, store=self.store, types=self.types, ties=SORTED)
+        return Operator(workload, store=self.store, types=self.types, ties=SORTED, form=self.form)
 
     @property
     def _names_keys(self) -> bool:

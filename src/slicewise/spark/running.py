@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from slicewise.bad_rows import NO_TIME
 from slicewise.errors import DataError, QueryError
 from slicewise.options import RunOptions
+from slicewise.plan.panels import Form
 from slicewise.plan.plan import check_max_slice, check_runnable, check_store
 from slicewise.spark.batch import run_batch
 from slicewise.spark.computed_columns import with_meant
@@ -40,6 +41,7 @@ def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
     source = Source.of(workload, frame)
     options.check(stream=frame.isStreaming)
     check_store(options.store, workload)
+    Form.of_run(options).check(workload)
     check_workers(frame.sparkSession, streams=frame.isStreaming)
     if options.late == "collect":
         _check_free(workload)
@@ -116,7 +118,7 @@ def _warn_of_watermark(source: Source) -> None:
 def _run_batch(source: Source, options: RunOptions) -> DataFrame:
     if options.bad == "fail":
         source = dataclasses.replace(source, frame=source.frame.where(_has_time_or_fails(source)))
-    results = run_batch(source, options.shuffle, options.store)
+    results = run_batch(source, options.shuffle, options.store, Form.of_run(options))
     return results if options.late is None else results.unionByName(_without_time(source), allowMissingColumns=True)
 
 

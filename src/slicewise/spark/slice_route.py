@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column as Expression
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from slicewise.plan.axes import axes_of
+from slicewise.plan.panels import Form
 from slicewise.plan.plan import ARRIVAL, VALUES, plan_for
 from slicewise.plan.routes import ROWS, is_one_tumbling
 from slicewise.results import ResultSchema
@@ -32,20 +34,21 @@ __all__ = ["run_slices"]
 CELL = "cell"
 
 
-def run_slices(source: Source, shuffle: str, store: str | None = None) -> DataFrame:
+def run_slices(source: Source, shuffle: str, store: str | None = None, form: Form | None = None) -> DataFrame:
     """The results of queries that the JVM can slice; ``shuffle`` is what is brought together by key."""
     source = _with_lists(source)
     workload = dataclasses.replace(source.workload, watermark=0, lateness=0, order=())
     # With order columns the JVM sorts rows of equal time, and slices arrive in the order of their rows.
     ties = ARRIVAL if source.workload.order else VALUES
-    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=ties, store=store)
+    how: dict[str, Any] = {"ties": ties, "store": store, "form": form}
+    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, **how)
     plan = make_plan()
     rows = with_computed(source, source.projected().where(F.col(TIME).isNotNull()), source.columns)
     edges = Edges(PeriodicWindows(plan.windows, workload.keys), plan.gaps)
     cells: list[str] = []
     if plan.windows or plan.gaps:
         rows, cells = with_added(rows, {CELL: cell_of(F.col(TIME), edges)}), [CELL]
-    if is_one_tumbling(workload):
+    if is_one_tumbling(workload) and not plan.panels:
         label = _label(source, plan.schema)
         functions = [whole_window(a, source, label) for a in workload.queries[0].aggregates.values()]
         if all(f is not None for f in functions):

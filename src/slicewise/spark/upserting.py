@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from slicewise.errors import DataError, QueryError
+from slicewise.plan.panels import WIDE_FIXED, wide_columns
 from slicewise.results import CHANGES, RESERVED
 from slicewise.spark.databases import database_of
-from slicewise.spark.result_tables import BOUNDS, IDENTITY, ResultTable
+from slicewise.spark.result_frames import is_wide
+from slicewise.spark.result_tables import BOUNDS, IDENTITY, ResultTable, WideIdentity
 from slicewise.spark.source import column
 from slicewise.workload import Workload
 
@@ -54,7 +56,9 @@ def upsert(workload: Workload, url: str, *, table: str, latest: bool = False) ->
     -----
     The columns are the keys, ``query``, ``window_start``, ``window_end``, ``span_start``, ``span_end``, ``revision``,
     and those of all queries. A row is known as :func:`slicewise.latest` knows it: by the keys, the query,
-    and the span or, where there is none, the window; nulls are equal.
+    and the span or, where there is none, the window; nulls are equal. Of wide results the columns are the keys,
+    ``end``, ``revision`` and those of all queries, and a row is known by keys and ``end``. With ``emit="differences"``
+    and ``latest=True`` the table shows what holds now for each key.
 
     A micro-batch is one transaction. The table ``slicewise_batches`` has the last that was written of each stream, so
     that one that Spark repeats changes nothing. The results of a micro-batch go through the driver.
@@ -83,7 +87,7 @@ def upsert(workload: Workload, url: str, *, table: str, latest: bool = False) ->
         if name in (*BOUNDS, IDENTITY):
             raise QueryError(f"the table has a column {name!r} of its own; give yours another name", column=name)
     database = database_of(url)
-    return Upsert(ResultTable(database, table, tuple(workload.keys), bool(latest)), values)
+    return Upsert(ResultTable(database, table, tuple(workload.keys), bool(latest)), values, workload)
 
 
 @dataclass(frozen=True)
@@ -95,23 +99,33 @@ class Upsert:
     table
         Where they go.
     values
-        The result columns of all queries.
+        The result columns of all queries in the long shape.
+    workload
+        Whose results they are.
     """
 
     table: ResultTable
     values: tuple[str, ...]
+    workload: Workload
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Write a micro-batch; rows that were given back, late or bad, are no results and are left out."""
-        expected = (*self.table.keys, *RESERVED, *self.values)
+        table, fixed, values = self.table, [F.col("query"), *_bounds()], self.values
+        if is_wide(batch):
+            table, fixed = replace(table, identity=WideIdentity), [F.col("end")]
+            values = tuple(wide_columns(self.workload))
+        expected = (*table.keys, *(WIDE_FIXED if is_wide(batch) else RESERVED), *values)
         missing = [name for name in expected if name not in batch.columns]
         if missing:
             raise DataError(f"these are not results of this workload: there is no column {missing[0]!r}")
-        bounds = [F.col(name.replace("_", ".")).alias(name) for name in BOUNDS]
         results = batch.where(F.col("change").isin(*CHANGES)).select(
-            *map(column, self.table.keys), "query", *bounds, "change", "revision", *map(column, self.values)
+            *map(column, table.keys), *fixed, "change", "revision", *map(column, values)
         )
-        self.table.write(results.toArrow(), _stream_of(batch.sparkSession), batch_id)
+        table.write(results.toArrow(), _stream_of(batch.sparkSession), batch_id)
+
+
+def _bounds() -> list[Column]:
+    return [F.col(name.replace("_", ".")).alias(name) for name in BOUNDS]
 
 
 def _stream_of(session: Any) -> str | None:

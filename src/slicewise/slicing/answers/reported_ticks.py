@@ -11,7 +11,7 @@ Values change only at ticks at which a row enters or leaves a window, so of all 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,7 +87,7 @@ class ReportedTicks:
     def __len__(self) -> int:
         return len(self.key)
 
-    def take(self, index: np.ndarray) -> ReportedTicks:
+    def take(self, index: np.ndarray | slice) -> ReportedTicks:
         """The ticks at ``index``."""
         columns = {name: getattr(self, name)[index] for name in ("key", "end", "held", "shown", "revision")}
         return replace(self, **columns, values=tuple(v.take(index) for v in self.values))
@@ -174,6 +174,22 @@ class ReportedTicks:
     def with_due(self, key: np.ndarray, end: np.ndarray) -> ReportedTicks:
         """With these ticks ahead of the watermark, instead of those that there were."""
         return replace(self, due_key=key, due_end=end)
+
+    def of_keys(self, low: int, high: int) -> ReportedTicks:
+        """The ticks of the keys from one number to before another; what is due is left out."""
+        some = slice(*np.searchsorted(self.key, [low, high]))
+        return replace(self.take(some), due_key=NONE, due_end=NONE)
+
+    def joined(self, parts: Sequence[ReportedTicks]) -> ReportedTicks:
+        """What is due here, with the ticks of parts, whose keys ascend from one to the next."""
+        parts = [part for part in parts if len(part)]
+        if not parts:
+            return self
+        columns = {
+            n: np.concatenate([getattr(p, n) for p in parts]) for n in ("key", "end", "held", "shown", "revision")
+        }
+        values = tuple(joined_columns(column) for column in zip(*(p.values for p in parts), strict=True))
+        return replace(self, **columns, values=values)
 
     def renumbered(self, numbers: np.ndarray) -> ReportedTicks:
         """The ticks after keys got other numbers; the order of keys stays."""

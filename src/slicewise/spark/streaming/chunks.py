@@ -17,7 +17,7 @@ import numpy as np
 
 from slicewise.columns import types_to_data
 from slicewise.plain import dump, load
-from slicewise.slicing import BoundState, ContextAwareState, OperatorState, Slices, Tuples
+from slicewise.slicing import BoundState, ContextAwareState, OperatorState, ReportedTicks, Slices, Tuples
 from slicewise.spark.streaming.array_trees import digest, digests, shape
 from slicewise.spark.streaming.key_chunks import key_chunks
 
@@ -55,6 +55,9 @@ def split(
     numbers, bucket = np.unique(tuples.time // width, return_inverse=True)
     for i, number in enumerate(numbers.tolist()):
         changes.add(f"tuples {number}", partial(_part, tuples, bucket, i))
+    for number, ticks in enumerate(bound.engine.time.ticks.values()):
+        for at in np.unique(ticks.key // KEYS).tolist():
+            changes.add(f"ticks {number} {at}", partial(_ticks, ticks, at))
     return dump(_without_chunks(state, bound).to_data(), trust), changes.chunks, changes.directory
 
 
@@ -75,7 +78,12 @@ def join(rest: bytes, chunks: Mapping[str, bytes], trust: Collection[type] = ())
         queries.joined([ContextAwareState.from_data(data) for data in _of_kind(loaded, f"rows {number}")])
         for number, queries in enumerate(bound.engine.context_aware)
     )
-    engine = replace(bound.engine, time=replace(time, slices=slices, tuples=tuples), context_aware=context_aware)
+    ticks = {
+        name: due.joined([ReportedTicks.from_data(data) for data in _of_kind(loaded, f"ticks {number}")])
+        for number, (name, due) in enumerate(time.ticks.items())
+    }
+    time = replace(time, slices=slices, tuples=tuples, ticks=ticks)
+    engine = replace(bound.engine, time=time, context_aware=context_aware)
     keys = [tuple(key) for part in _of_kind(loaded, "keys") for key in part]
     return replace(state, bound=replace(bound, keys=keys, engine=engine))
 
@@ -112,9 +120,10 @@ def _without_chunks(state: OperatorState, bound: BoundState) -> OperatorState:
     """The state without what stands in chunks."""
     time = bound.engine.time
     nothing = slice(0)
+    ticks = {name: known.take(nothing) for name, known in time.ticks.items()}
     engine = replace(
         bound.engine,
-        time=replace(time, slices=time.slices.take(nothing), tuples=time.tuples.take(nothing)),
+        time=replace(time, slices=time.slices.take(nothing), tuples=time.tuples.take(nothing), ticks=ticks),
         context_aware=tuple(queries.of_keys(0, 0) for queries in bound.engine.context_aware),
     )
     return replace(state, bound=replace(bound, keys=[], engine=engine))
@@ -123,6 +132,10 @@ def _without_chunks(state: OperatorState, bound: BoundState) -> OperatorState:
 def _of_kind(chunks: Mapping[str, Any], kind: str) -> list[Any]:
     names = [name for name in chunks if name.rpartition(" ")[0] == kind]
     return [chunks[name] for name in sorted(names, key=lambda name: int(name.rpartition(" ")[2]))]
+
+
+def _ticks(ticks: ReportedTicks, number: int) -> dict[str, Any]:
+    return ticks.of_keys(number * KEYS, (number + 1) * KEYS).to_data()
 
 
 def _part(rows: Slices | Tuples, bucket: np.ndarray, number: int) -> dict[str, Any]:

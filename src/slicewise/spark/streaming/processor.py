@@ -21,6 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from slicewise.amounts import from_micros
 from slicewise.errors import DataError, OverflowInWindowError, OverfullError, StateError, UserCodeInWindowError
+from slicewise.plan.panels import LONG, Form
 from slicewise.results import Results, RowLabel
 from slicewise.slicing import COUNTED, EVENT_TIME, OperatorState, Shard, State, watermark_lag, watermark_limit
 from slicewise.spark.arrow_io import from_ipc
@@ -44,7 +45,7 @@ _CHUNK = T.StructType([T.StructField("data", T.BinaryType()), T.StructField("hea
 #: The chunk that is always written: in JSON, the directory of the others and what of the state is not the engine's.
 HEAD = "head"
 #: The format that is written, and the oldest one that is read.
-FORMAT, OLDEST = 5, 4
+FORMAT, OLDEST = 6, 4
 _LOG = logging.getLogger("slicewise")
 
 
@@ -73,6 +74,8 @@ class ShardJob:
         No row is older than the latest one of the micro-batches before; one that is stops the query.
     store, max_slice
         As for the operator.
+    form
+        How results are shown.
     run
         Identifies this call of ``run()``. A worker may outlive the query that it served, and what it has
         decoded runs that query's workload.
@@ -91,6 +94,7 @@ class ShardJob:
     ordered: bool = False
     store: str | None = None
     max_slice: int | str | None = None
+    form: Form = field(default_factory=Form)
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -108,7 +112,7 @@ class ShardJob:
 
     def new_shard(self) -> Shard:
         """A shard that has seen nothing."""
-        how = {"gaps": self.gaps, "store": self.store, "max_slice": self.max_slice}
+        how = {"gaps": self.gaps, "store": self.store, "max_slice": self.max_slice, "form": self.form}
         return Shard(self.engine_workload, self.types, self.time_type, **how)  # type: ignore[arg-type]
 
     def check_order(self, latest: int, times: np.ndarray, key: np.ndarray, keys: Sequence[Any]) -> None:
@@ -150,10 +154,11 @@ class ShardJob:
     def identity(self) -> dict[str, Any]:
         """What must not change between two runs, besides what the engine's own snapshot holds."""
         w = self.workload
-        emit = "changes" if self.ahead else "complete"
+        emit = "changes" if self.ahead else self.form.emit
         idle = self.idle is not None
         filters = {"where": w.where, "punctuation": w.punctuation}
         given = {name: filter_.text for name, filter_ in filters.items() if filter_ is not None}
+        given |= {"shape": self.form.shape} if self.form.wide else {}
         return given | {"unit": w.unit, "lateness": w.lateness, "emit": emit, "shards": self.shards, "idle": idle}
 
 
@@ -394,9 +399,10 @@ def _check(head: Mapping[str, Any], job: ShardJob) -> None:
     # Spark counts the sources of a stream first, and refuses the checkpoint unless another source made up for this one.
     if stored.get("idle", current["idle"]) != current["idle"]:
         raise StateError(switched_message(current["idle"]))
-    for name in ("unit", "lateness", "emit", "where", "punctuation"):
-        if stored.get(name) != current.get(name):
+    for name in ("unit", "lateness", "emit", "shape", "where", "punctuation"):
+        was, now = (identity.get(name, LONG if name == "shape" else None) for identity in (stored, current))
+        if was != now:
             raise StateError(
-                f"the checkpoint belongs to another workload: its `{name}` is {stored.get(name)!r}, this one's "
-                f"{current.get(name)!r}; only queries may be added or removed"
+                f"the checkpoint belongs to another workload: its `{name}` is {was!r}, this one's {now!r}; only "
+                "queries may be added or removed"
             )

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from slicewise.amounts import to_amount
 from slicewise.errors import QueryError
 from slicewise.options import RunOptions
+from slicewise.plan.panels import Form
 from slicewise.plan.plan import VALUES, Plan, plan_for
 from slicewise.plan.routes import carries_stamps
 from slicewise.slicing import ahead_length, describe, fingerprint
@@ -38,7 +39,8 @@ CHUNKS = 16
 def run_stream(source: Source, options: RunOptions) -> DataFrame:
     """The results of a workload over a streaming DataFrame."""
     workload = source.workload
-    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=VALUES)
+    form = Form.of_run(options)
+    make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, ties=VALUES, form=form)
     plan = make_plan()
     check_known_types(plan.schema)
     session = source.frame.sparkSession
@@ -121,6 +123,7 @@ def _job(source: Source, plan: Plan, options: RunOptions, partitions: int) -> Sh
         ordered=options.ordered,
         store=options.store,
         max_slice=options.max_slice,
+        form=Form.of_run(options),
     )
 
 
