@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise.aggregates as sw
+from slicewise.columns import Column
 from slicewise.errors import AggregateError, DataError, QueryError
 from slicewise.same import is_same
 from slicewise.swag import FlatFIT, Naive, SlickDeque, TwoStacks, roll, rolling, rolling_moments
@@ -303,6 +304,12 @@ def central_powers(window):
     return [float(sum((v - mean) ** p for v in exact_values)) for p in (2, 3, 4)]
 
 
+def rolled_powers(values, k, highest=4):
+    """The sums of the second and higher powers, as they are rolled."""
+    lowers = [lambda parts, place=place: Column.of(parts[place]) for place in range(2, highest + 1)]
+    return [rolling_moments.roll_moments(values, k, highest, lower).values for lower in lowers]
+
+
 @pytest.mark.parametrize("doubled", [0, 2**12])
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("k", [2, 3, 13, 16, 31, 200])
@@ -312,9 +319,8 @@ def test_moments_keep_their_digits_beside_what_has_left_the_window(monkeypatch, 
     rng = np.random.default_rng(k)
     values = origin * (1 + np.arange(260) * 1e-9) + rng.normal(size=260) * max(abs(origin) * 1e-6, 1e-30)
     values[[40, 90]], values[200:230] = (1e60, -1e70), values[200]
-    _, _, *powers = rolling_moments.roll_moments(values, k, 4)
-    _, _, squares = rolling_moments.roll_moments(values, k, 2)
-    assert is_same(squares.tolist(), powers[0].tolist(), 0)
+    powers = rolled_powers(values, k)
+    assert rolled_powers(values, k, 2)[0] == pytest.approx(powers[0], rel=1e-9)
     for i in [*range(40), *range(85, 95), *range(85 + k, 260)]:
         window = values[max(i + 1 - k, 0) : i + 1]
         if abs(window).max() > 1e50:
@@ -338,10 +344,77 @@ def test_nan_and_infinity_are_in_the_moments_of_their_windows_only(name, k):
     for at in (700, 6000):
         spoilt[at : at + k] = True
     assert np.isnan(np.ma.getdata(slid)[spoilt & (np.arange(len(values)) > 0)]).all()
-    assert is_same(np.ma.getdata(slid)[~spoilt].tolist(), np.ma.getdata(clean)[~spoilt].tolist(), 0)
+    assert np.ma.getdata(slid)[~spoilt] == pytest.approx(np.ma.getdata(clean)[~spoilt], rel=1e-9, abs=1e-9)
+
+
+PAIRS = ["covar_samp", "covar_pop", "corr", "regr_slope", "regr_r2", "regr_intercept"]
+
+
+@pytest.mark.parametrize("doubled", [0, 2**12])
+@pytest.mark.parametrize("kind", ["noise", "an outlier", "constant", "nulls", "integers"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_are_rolled_as_they_are_one_by_one(monkeypatch, name, kind, doubled):
+    monkeypatch.setattr(rolling_moments, "DOUBLED", doubled)
+    monkeypatch.setattr(rolling_moments, "PIECE", 32)
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=120), rng.normal(size=120)
+    if kind == "an outlier":
+        x[60] = 1e40
+    if kind == "constant":
+        y[30:90] = 0.1
+    if kind == "integers":
+        x, y = rng.integers(0, 50, 120), rng.integers(0, 50, 120)
+    if kind == "nulls":
+        x, y = pa.array(x, mask=rng.random(120) < 0.2), pa.array(y, mask=rng.random(120) < 0.2)
+    aggregate = sw.AGGREGATES[name]("y", "x")
+    rolled = as_list(roll({"x": x, "y": y}, 7, aggregate))
+    for i, answer in enumerate(rolled):
+        partial = aggregate.identity
+        rows = list(zip(_items(y), _items(x), strict=True))[max(i - 6, 0) : i + 1]
+        for pair in rows:
+            if None not in pair:
+                partial = aggregate.combine(partial, aggregate.lift(*pair))
+        if not (kind == "an outlier" and 60 <= i < 67):
+            expected = aggregate.lower(partial)
+            assert answer == (None if expected is None else pytest.approx(expected, rel=1e-8, abs=1e-9)), i
+
+
+def test_columns_of_pairs_are_given_by_name():
+    with pytest.raises(
+        QueryError, match=r"^`corr` rolls over 2 columns; got one: give `values` by name, \{'a': ..., 'b': ...\}$"
+    ):
+        roll([1.0, 2.0], 2, sw.Corr("a", "b"))
+    with pytest.raises(QueryError, match=r"^`values` has no column 'b' for `corr`; it has \['a'\]$"):
+        roll({"a": [1.0]}, 2, sw.Corr("a", "b"))
+    with pytest.raises(DataError, match=r"^all columns must have the same number of values; got \{'a': 1, 'b': 2\}$"):
+        roll({"a": [1.0], "b": [1.0, 2.0]}, 2, sw.Corr("a", "b"))
+
+
+def _items(values):
+    return values.to_pylist() if isinstance(values, pa.Array) else values.tolist()
 
 
 def test_numbers_whose_powers_do_not_fit_are_rolled_one_by_one():
     values = np.array([1.0, 1e200, 3.0, 5.0, 1e80])
-    assert rolling_moments.roll_moments(values, 2, 2) is None
+    assert rolling_moments.roll_moments(values, 2, 2, sw.Variance().bind(pa.float64()).lower) is None
     assert is_same(as_list(roll(values, 2, sw.Variance())), one_by_one(values.tolist(), 2, sw.Variance()))
+
+
+@pytest.mark.parametrize("k", [2, 16, 1000, 5000])
+@pytest.mark.parametrize("data", ["noise", "a walk", "a line", "steps", "an outlier", "constant", "a large offset"])
+def test_moments_by_sums_are_those_that_are_computed_exactly(k, data):
+    rng = np.random.default_rng(7)
+    noise = rng.normal(size=40_000)
+    values = {
+        "noise": noise,
+        "a walk": np.cumsum(noise),
+        "a line": np.arange(40_000.0),
+        "steps": np.repeat(rng.integers(0, 5, 400), 100).astype(float),
+        "an outlier": np.where(np.arange(40_000) == 20_000, 1e30, noise),
+        "constant": np.full(40_000, 3.3),
+        "a large offset": 1e12 + noise,
+    }[data]
+    exactly = rolling_moments._exactly(k, 4, values)[1:]
+    second = exactly[0]
+    for power, expected, scale in zip(rolled_powers(values, k), exactly, (second, second**1.5, second**2), strict=True):
+        assert np.allclose(power, expected, rtol=1e-8, atol=0) or (abs(power - expected) <= 1e-8 * scale).all()

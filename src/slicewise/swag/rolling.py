@@ -6,7 +6,8 @@ Beside the algorithms: it imports the aggregates, and :mod:`slicewise.swag.rolli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from slicewise.aggregates.base import (
 )
 from slicewise.aggregates.bests import BestMonoid
 from slicewise.aggregates.checks import as_float64
+from slicewise.aggregates.comoments import CoMomentsMonoid
 from slicewise.aggregates.higher_moments import HigherMomentsMonoid
 from slicewise.aggregates.histograms import HistogramMonoid
 from slicewise.aggregates.moments import GeometricMean, MomentsMonoid, Product, StdDev, StdDevPop, Variance, VarPop
@@ -32,7 +34,8 @@ from slicewise.aggregates.order import ExtremeMonoid, Max, Min, Range
 from slicewise.aggregates.sketches import SketchMonoid
 from slicewise.columns import Column
 from slicewise.errors import AggregateError, DataError, QueryError
-from slicewise.swag.rolling_moments import roll_moments
+from slicewise.swag.doubling import double
+from slicewise.swag.rolling_moments import roll_moments, roll_pairs
 from slicewise.swag.rolling_ranks import roll_ranks
 
 __all__ = ["Batch", "batch_of", "roll"]
@@ -51,7 +54,8 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     Parameters
     ----------
     values
-        Numbers: a NumPy or Arrow array, a pandas series or a list. Nulls hold their place and are skipped as the
+        Numbers: a NumPy or Arrow array, a pandas series or a list; for an aggregate of named columns also a mapping of
+        such columns, which an aggregate of two columns needs. Nulls hold their place and are skipped as the
         aggregate does: ``sw.count()`` counts them, ``sw.count("v")`` does not. A NaN is a value.
     ranges
         The number of values that a result covers; several are answered from one pass over the values.
@@ -78,8 +82,8 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     * Sums of floats, minima and maxima of short ranges: by doubling. Windows of 2 are neighbours combined, windows of 4
       are those of 2, and so on; a range of 13 is 8 and 4 and 1, for extremes 8 and 8, which may overlap. Sums are thus
       pairwise, and their error grows with log k only.
-    * Variances, skewness, kurtosis: sums of powers in blocks, from a value of the window (see
-      :mod:`slicewise.swag.rolling_moments`).
+    * Variances, skewness, kurtosis, correlations: sums of powers about the mean of a piece of the values, and exactly
+      where these would lose digits (see :mod:`slicewise.swag.rolling_moments`).
     * Medians and percentiles: windows of up to 64 values are sorted, all at once; longer ones are read off a wavelet
       matrix of ranks, in O(log n) passes whatever their length. Distinct values are counted in one pass.
     * Everything else as two stacks would, all windows at once. The values are cut in blocks of ``k``; within each,
@@ -99,6 +103,9 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     array([6, 6, 6, 5, 3, 4, 4, 7])
     >>> roll(np.array([6, 5, 0, 1, 3, 4, 2, 7]), [3, 5], Sum())
     [array([ 6, 11, 11,  6,  4,  8,  9, 13]), array([ 6, 11, 11, 12, 15, 13, 10, 17])]
+    >>> from slicewise.aggregates import covar_samp
+    >>> roll({"x": [1, 2, 3, 4], "y": [2, 4, 6, 2]}, 3, covar_samp("x", "y"))[2:].tolist()
+    [2.0, -1.0]
     >>> roll([1.0, 5.0, 3.0], 2, StdDev())
     masked_array(data=[--, 2.8284271247461903, 1.4142135623730951],
                  mask=[ True, False, False],
@@ -108,9 +115,10 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
         raise QueryError(f"`aggregate` must be an aggregate such as sw.sum(); got {aggregate!r}")
     alone = not isinstance(ranges, Iterable)
     wanted = [_check_range(k) for k in ([ranges] if not isinstance(ranges, Iterable) else ranges)]
-    column = _column(values)
-    # count() without a column counts values, null or not.
-    read = [] if isinstance(aggregate, Count) and not aggregate.columns else [column]
+    read = _columns(values, aggregate)
+    column = read[0]
+    if isinstance(aggregate, Count) and not aggregate.columns:
+        read = []  # it counts values, null or not
     monoid = aggregate.bind(*(c.type for c in read))
     if isinstance(monoid, HistogramMonoid) and len(monoid.types) == 1:
         results = [_as_array(roll_ranks(monoid, column, k)) for k in wanted]
@@ -120,7 +128,9 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
             f"`roll` needs an aggregate that works on arrays of numbers; got `{aggregate.name}` of {column.type}: "
             "slide a window such as TwoStacks over the values instead"
         )
-    parts = _on_numbers(monoid, column, wanted) or _of_moments(monoid, column, wanted)
+    if moments := _of_moments(monoid, read, wanted):
+        return moments[0] if alone else moments
+    parts = _on_numbers(monoid, column, wanted)
     if parts is None:
         lifted = monoid.lift(read, np.arange(len(column)))
         if aggregate.invertible and monoid.exact:
@@ -128,7 +138,7 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
             parts = [_by_difference(monoid, running, k) for k in wanted]
         else:
             parts = [_by_blocks(monoid, lifted, k) for k in wanted]
-    results = [_as_array(_lowered(monoid, p)) for p in parts]
+    results = [_as_array(monoid.lower(p)) for p in parts]
     return results[0] if alone else results
 
 
@@ -138,19 +148,31 @@ def _check_range(k: Any) -> int:
     return int(k)
 
 
+def _columns(values: Any, aggregate: Aggregate) -> list[Column]:
+    if not isinstance(values, Mapping):
+        if len(aggregate.columns) > 1:
+            names = ", ".join(f"{name!r}: ..." for name in aggregate.columns)
+            raise QueryError(
+                f"`{aggregate.name}` rolls over {len(aggregate.columns)} columns; got one: give `values` by name, "
+                f"{{{names}}}"
+            )
+        return [_column(values)]
+    missing = [name for name in aggregate.columns if name not in values]
+    if missing or not aggregate.columns:
+        wanted = missing[0] if missing else None
+        raise QueryError(f"`values` has no column {wanted!r} for `{aggregate.name}`; it has {sorted(values)}")
+    columns = [_column(values[name]) for name in aggregate.columns]
+    lengths = {name: len(column) for name, column in zip(aggregate.columns, columns, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"all columns must have the same number of values; got {lengths}")
+    return columns
+
+
 def _column(values: Any) -> Column:
     try:
         return Column.of(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as e:
         raise DataError(f"`values` must be numbers of one type; got {values!r}: {e}") from e
-
-
-def _lowered(monoid: Monoid, parts: Parts) -> Column:
-    """The results; those that take several steps piece by piece, so that what is in between stays in the cache."""
-    if not isinstance(monoid, (MomentsMonoid, HigherMomentsMonoid)):
-        return monoid.lower(parts)
-    pieces = range(0, len(parts[0]), _PIECE)
-    return Column.concat([monoid.lower(take_parts(parts, slice(i, i + _PIECE))) for i in pieces or [0]])
 
 
 def _as_array(column: Column) -> np.ndarray:
@@ -187,13 +209,25 @@ def _on_numbers(monoid: Monoid, column: Column, ranges: list[int]) -> list[Parts
     return list(zip(slid, counts, strict=True))
 
 
-def _of_moments(monoid: Monoid, column: Column, ranges: list[int]) -> list[Parts] | None:
-    """Variances, skewness and their like; None for others, and where there are nulls or very large numbers."""
-    if not isinstance(monoid, (MomentsMonoid, HigherMomentsMonoid)) or column.valid is not None or not len(column):
+def _of_moments(monoid: Monoid, columns: Sequence[Column], ranges: list[int]) -> list[np.ndarray] | None:
+    """Variances, correlations and their like; None for others, and where there are nulls or very large numbers."""
+    if any(column.valid is not None for column in columns) or not columns or not len(columns[0]):
         return None
-    values = as_float64(column)
-    parts = [roll_moments(values, k, len(monoid.dtypes) - 1) for k in ranges]
-    return [p for p in parts if p is not None] if all(p is not None for p in parts) else None
+    if isinstance(monoid, CoMomentsMonoid):
+        y, x = map(as_float64, columns)
+        rolled = [roll_pairs(y, x, k, partial(_pairs_by_blocks, monoid, k), monoid.lower) for k in ranges]
+    elif isinstance(monoid, (MomentsMonoid, HigherMomentsMonoid)):
+        values = as_float64(columns[0])
+        rolled = [roll_moments(values, k, len(monoid.dtypes) - 1, monoid.lower) for k in ranges]
+    else:
+        return None
+    results = [_as_array(r) for r in rolled if r is not None]
+    return results if len(results) == len(ranges) else None
+
+
+def _pairs_by_blocks(monoid: Monoid, k: int, y: np.ndarray, x: np.ndarray) -> list[np.ndarray]:
+    lifted = monoid.lift([Column.of(y), Column.of(x)], np.arange(len(y)))
+    return list(_by_blocks(monoid, lifted, k)[1:])
 
 
 def _filling(n: int, k: int) -> np.ndarray:
@@ -236,29 +270,8 @@ def _slide(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:
     piece = max(_PIECE, 4 * k)
     for start in range(0, n - k + 1, piece):
         stop = min(start + piece, n - k + 1)
-        out[start + k - 1 : stop + k - 1] = _double(ufunc, values[start : stop + k - 1], k)
+        out[start + k - 1 : stop + k - 1] = double(ufunc, values[start : stop + k - 1], k)
     return out
-
-
-def _double(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:
-    """Every whole window of ``k``, from windows of 1, 2, 4 and so on.
-
-    >>> _double(np.add, np.arange(8), 5), _double(np.maximum, np.array([6, 5, 0, 1, 3]), 3)
-    (array([10, 15, 20, 25]), array([6, 5, 3]))
-    """
-    windows, size, n = values, 1, len(values) - k + 1
-    if ufunc is not np.add:  # an extreme of two windows that overlap is that of both
-        while 2 * size <= k:
-            windows, size = ufunc(windows[:-size], windows[size:]), 2 * size
-        return ufunc(windows[:n], windows[k - size : k - size + n]) if size < k else windows
-    done, total = 0, values
-    while True:
-        if k & size:
-            total = ufunc(total[: len(windows) - done], windows[done:]) if done else windows
-            done += size
-        if done == k:
-            return total[:n]
-        windows, size = ufunc(windows[:-size], windows[size:]), 2 * size
 
 
 def _slide_blocks(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:

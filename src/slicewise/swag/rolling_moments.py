@@ -1,7 +1,13 @@
 """Rolling moments: variance, skewness and their like of the last values at every value, in a few passes of NumPy.
 
+Values are cut in *pieces* that overlap by one window. Within a piece, powers of distances from its mean are summed up
+over all windows, and what is known of deviations from each window's own mean follows from these sums. That is exact
+enough as long as no window varies much less than its values are away from the mean of the piece, which is looked at for
+every piece. Where one does, because a huge value stands beside it or because nothing changes in it, the piece is
+computed as follows, with nothing taken out.
+
 Short windows are doubled: windows of 2 are neighbours combined by Chan's formulas, windows of 4 are those of 2, and so
-on; a window of 13 is 8 and 4 and 1. Nothing is ever taken out, so what has left a window leaves no trace in it.
+on; a window of 13 is 8 and 4 and 1. What has left a window leaves no trace in it.
 
 Long windows are cut as by two stacks. Values stand in blocks of the window's length; a window is the end of one block
 and the beginning of the next, and both are known from running sums of powers in their block. What makes that exact
@@ -12,14 +18,25 @@ relative error of a sum of powers is below n times that of a double, whatever st
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
 import numpy as np
 
 from slicewise.aggregates.base import Parts
+from slicewise.columns import Column
+from slicewise.swag.doubling import double
 
-__all__ = ["roll_moments"]
+__all__ = ["roll_moments", "roll_pairs"]
 
 #: Windows up to the first are doubled, at least so many at once as the second: they stay in the cache of a core.
 DOUBLED, PIECE = 2**12, 2**15
+#: Over so many values running sums run before they are added up.
+RUN = 64
+#: How much of a moment may be lost where windows are differences, at the very most.
+TOLERANCE = 1e-9
 #: The fourth power of what is larger would not fit in a double.
 LARGEST = 1e75
 
@@ -28,30 +45,134 @@ Powers = list[np.ndarray]
 Moments = list[np.ndarray]
 
 
-def roll_moments(values: np.ndarray, k: int, highest: int) -> Parts | None:
-    """How many values, their mean, and sums of powers of their deviations from it, of the last ``k`` at each value.
+def roll_moments(values: np.ndarray, k: int, highest: int, lower: Callable[[Parts], Column]) -> Column | None:
+    """What ``lower`` makes of the last ``k`` values at each value: of their number, their mean, and the sums of powers
+    of their deviations from it, up to the ``highest``.
 
     None where numbers are too large for sums of powers.
 
-    >>> n, mean, squares = roll_moments(np.array([1.0, 5.0, 3.0, 4.0]), 2, 2)
-    >>> n.tolist(), mean.tolist(), squares.tolist()
-    ([1, 2, 2, 2], [1.0, 3.0, 4.0, 3.5], [0.0, 8.0, 2.0, 0.5])
+    >>> roll_moments(np.array([1.0, 5.0, 3.0, 4.0]), 2, 2, lambda parts: Column.of(parts[1])).to_pylist()
+    [1.0, 3.0, 4.0, 3.5]
+    >>> roll_moments(np.array([1.0, 5.0, 3.0, 4.0]), 2, 2, lambda parts: Column.of(parts[2])).to_pylist()
+    [0.0, 8.0, 2.0, 0.5]
     """
-    n = len(values)
+    return _rolled([values], k, partial(_from_the_middle, k, highest), partial(_exactly, k, highest), lower)
+
+
+def roll_pairs(
+    y: np.ndarray, x: np.ndarray, k: int, exactly: Callable[..., Moments | None], lower: Callable[[Parts], Column]
+) -> Column | None:
+    """What ``lower`` makes of the last ``k`` pairs at each pair: of their number, both means, the sums of squared
+    deviations from them and that of their products; those of some pairs ``exactly`` where sums would lose too much.
+    """
+    return _rolled([y, x], k, partial(_pairs_from_the_middle, k), exactly, lower)
+
+
+def _rolled(
+    arrays: Sequence[np.ndarray],
+    k: int,
+    by_sums: Callable[..., Moments | None],
+    exactly: Callable[..., Moments | None],
+    lower: Callable[[Parts], Column],
+) -> Column | None:
+    """The results of all windows, piece by piece, so that all that is in between stays in the cache."""
+    n = len(arrays[0])
     if not 1 < k <= n:
         return None
+    step = max(PIECE, 4 * k) if k <= DOUBLED else max(PIECE, k)
+    results = []
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        for start in (None, *range(1, n - k + 1, step)):
+            # First the windows that fill up, up to the first whole one.
+            piece = [a[:k] if start is None else a[start : start + step + k - 1] for a in arrays]
+            moments = None if start is None else by_sums(*piece)
+            moments = exactly(*piece) if moments is None else moments
+            if moments is None:
+                return None
+            whole = k if start is None else len(piece[0]) - k + 1
+            counts = np.arange(1, k + 1) if start is None else np.full(whole, k)
+            results.append(lower((counts, *(moment[-whole:] for moment in moments))))
+    return Column.concat(results)
+
+
+def _from_the_middle(k: int, highest: int, piece: np.ndarray) -> Moments | None:
+    """Mean and powers of all whole windows by sums of distances from the mean of a piece; None if too much is lost.
+
+    What rounding adds to a sum of so many terms is bounded in units of the largest sum of the piece.
+    """
+    middle = np.add.reduce(piece) / len(piece)
+    apart = piece - middle
+    slide, lost = _sums(k, len(piece))
+    sums, power = [slide(apart, k)], apart
+    for _ in range(highest - 1):
+        power = power * apart
+        sums.append(slide(power, k))
+    shift = sums[0] * (1 / k)
+    powers = _about_the_mean(sums, shift)
+    least, squares = np.minimum.reduce(powers[0]), np.maximum.reduce(sums[1])
+    fits = least * TOLERANCE >= lost * squares
+    if highest > 2:
+        fourth = np.maximum.reduce(sums[3])
+        fits &= least**1.5 * TOLERANCE >= lost * np.sqrt(k * squares * fourth)
+        fits &= least**2 * TOLERANCE >= lost * k * fourth
+    shift += middle
+    return [shift, *powers] if fits else None
+
+
+def _pairs_from_the_middle(k: int, y: np.ndarray, x: np.ndarray) -> Moments | None:
+    """Means and products of all whole windows of pairs, in the same way."""
+    middles = [np.add.reduce(values) / len(values) for values in (y, x)]
+    y, x = y - middles[0], x - middles[1]
+    slide, lost = _sums(k, len(y))
+    sum_y, sum_x = slide(y, k), slide(x, k)
+    shift_y, shift_x = sum_y * (1 / k), sum_x * (1 / k)
+    squares = slide(y * y, k), slide(x * x, k)
+    yy, xx = (
+        np.maximum(s - total * shift, 0.0)
+        for s, total, shift in zip(squares, (sum_y, sum_x), (shift_y, shift_x), strict=True)
+    )
+    for spread, square in zip((yy, xx), squares, strict=True):
+        if not np.minimum.reduce(spread) * TOLERANCE >= lost * np.maximum.reduce(square):
+            return None
+    yx = slide(y * x, k) - sum_y * shift_x
+    return [shift_y + middles[0], shift_x + middles[1], yy, xx, yx]
+
+
+def _sums(k: int, values: int) -> tuple[Callable[[np.ndarray, int], np.ndarray], float]:
+    """How windows of ``k`` among so many values are summed up, and what is lost of the largest sum at most."""
+    slide, terms = (_doubled, math.log2(k) + 4) if k <= DOUBLED else (_slid, RUN + values / RUN)
+    return slide, 8 * terms * sys.float_info.epsilon
+
+
+def _doubled(values: np.ndarray, k: int) -> np.ndarray:
+    """The sum of every whole window of ``k``, from windows of 1, 2, 4 and so on."""
+    return double(np.add, values, k)
+
+
+def _slid(values: np.ndarray, k: int) -> np.ndarray:
+    """The same: the sum of the first window, and what comes in less what goes out from there on.
+
+    It runs over short runs first, so that an error grows with these and not with the piece.
+    """
+    whole = len(values) - k + 1
+    sums = np.zeros(whole + -whole % RUN)
+    sums[0] = np.add.reduce(values[:k])
+    np.subtract(values[k:], values[: whole - 1], out=sums[1:whole])
+    runs = np.cumsum(sums.reshape(-1, RUN), axis=1)
+    runs[1:] += np.cumsum(runs[:-1, -1])[:, np.newaxis]
+    return runs.reshape(-1)[:whole]
+
+
+def _exactly(k: int, highest: int, values: np.ndarray) -> Moments | None:
+    """Mean and powers where nothing is taken out; None where numbers are too large."""
     sizes = np.abs(values)
     if not np.fmax.reduce(sizes) <= LARGEST:
         return None
     # Where all values are around 1e9, means would be rounded at that size. To subtract the value nearest to 0 costs no
     # other one a digit, because they are no smaller.
     origin = values[np.argmax(sizes == np.fmin.reduce(sizes))]
-    values = values - origin
-    counts = np.full(n, k)
-    counts[:k] = np.arange(1, k + 1)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        mean, *powers = (_by_doubling if k <= DOUBLED else _by_blocks)(values, k, highest)
-        return counts, mean + origin, *powers
+    mean, *powers = (_by_doubling if k <= DOUBLED else _by_blocks)(values - origin, k, highest)
+    return [mean + origin, *powers]
 
 
 def _by_doubling(values: np.ndarray, k: int, highest: int) -> list[np.ndarray]:
