@@ -14,8 +14,9 @@ EXTRAS ?= all
 KILLS ?= 20
 CLUSTER ?= all
 SEEDS ?= 100
+SCALE ?= 1
 
-.PHONY: help venv lint check test properties coverage kill wheels sketches cluster apart matrix demo bench docs clean
+.PHONY: help venv lint check test properties coverage kill wheels sketches cluster apart matrix demo bench paper peers docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +82,13 @@ bench: $(STAMP) ## Measure engine, windows and aggregators; every answer is chec
 	$(BIN)/python benchmarks/engine.py --save benchmarks/results/engine.json
 	$(BIN)/python benchmarks/windows.py
 	$(BIN)/python benchmarks/swag.py
+
+paper: $(STAMP) ## Draw every figure and table of the papers, and judge each claim; goes on where it was stopped. SCALE=1
+	$(BIN)/python benchmarks/paper.py --scale $(SCALE) --folder benchmarks/results/paper --claims docs/claims.md
+
+peers: $(STAMP) ## Measure slicewise beside Spark, Polars, DuckDB, pandas, Bytewax; write docs/peers.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BIN)/python benchmarks/peers.py --save benchmarks/results/peers.json --page docs/peers.md
 
 docs: $(STAMP) ## Write docs/api.md from the docstrings, and list all pages with their titles
 	$(BIN)/python docs/make_api.py

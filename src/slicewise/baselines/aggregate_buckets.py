@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -37,7 +36,7 @@ class Buckets(Technique):
 
     def added(self, content: Any, times: Sequence[int], partials: Sequence[Any]) -> Any:
         """The content of a bucket with some rows more; ``content`` is EMPTY for a new one."""
-        total = reduce(self.context.combine, partials)
+        total = self.context.fold(partials)
         return total if content is EMPTY else self.context.combine(content, total)
 
     def joined(self, content: Any, other: Any) -> Any:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,7 @@ class _Slices(Technique):
         if self._rows is not None:
             total = self._with_rows(self._rows.setdefault(start, ([], [])), times, partials)
         else:
-            total = reduce(self.context.combine, partials)
+            total = self.context.fold(partials)
             total = total if new else self.context.combine(self._partials[place], total)
         if new:
             self._starts.insert(place, start)
@@ -98,7 +97,7 @@ class _Slices(Technique):
             at = bisect_right(kept, time)
             kept.insert(at, time)
             values.insert(at, partial)
-        return reduce(self.context.combine, values)
+        return self.context.fold(values)
 
     def answer(self, query: int, start: int, end: int) -> Any:
         low = bisect_left(self._starts, start)
@@ -110,7 +109,7 @@ class _Slices(Technique):
             return EMPTY
         if self._tree is not None:
             return self._tree.between(low, high)
-        return reduce(self.context.combine, self._partials[low:high])
+        return self.context.fold(self._partials[low:high])
 
     def evict(self, needed: int, horizon: int) -> None:
         gone = bisect_right(self._starts, needed) - 1

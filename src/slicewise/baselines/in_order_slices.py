@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -85,7 +84,7 @@ class InOrderSlices(Technique):
         if len(partials) == 1:
             total = partials[0]
         else:
-            total = reduce(self.context.combine, partials)
+            total = self.context.fold(partials)
         self._active = total if self._active is EMPTY else self.context.combine(self._active, total)
 
     def answer(self, query: int, start: int, end: int) -> Any:

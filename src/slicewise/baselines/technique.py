@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 from slicewise.aggregates.base import Aggregate
@@ -59,6 +60,8 @@ class Context:
         All aggregates of the workload as one; it runs on partials, nothing is lifted or lowered.
     combine
         Its function, whose calls are counted where that was asked for.
+    fold
+        The combination of some partials, at least one.
     counts
         Calls of ``combine`` while rows came in (``update``) and windows were answered (``merge``).
     """
@@ -81,6 +84,10 @@ class Context:
         self.aggregate = OnPartials(whole)
         self.combine: Callable[[Any, Any], Any] = self._counted if counting else whole.combine
         self.aggregate.combine = self.combine  # type: ignore[method-assign]
+        #: Partials that grow are folded in pairs of about equal size: one by one, the first would be copied for each.
+        self.fold: Callable[[Sequence[Any]], Any] = (
+            self._fold_pairs if whole.kind == "holistic" else partial(reduce, self.combine)
+        )
         self._lift = lifting(whole)
         self._places = [
             [(name, a, distinct.index(a)) for name, a in query.aggregates.items()] for query in workload.queries
@@ -89,6 +96,13 @@ class Context:
     def _counted(self, a: Any, b: Any) -> Any:
         self.counts[self.phase] += 1
         return self.whole.combine(a, b)
+
+    def _fold_pairs(self, partials: Sequence[Any]) -> Any:
+        level = list(partials)
+        while len(level) > 1:
+            pairs = list(map(self.combine, level[::2], level[1::2]))
+            level = [*pairs, level[-1]] if len(level) % 2 else pairs
+        return level[0]
 
     def lifted(self, columns: Mapping[str, Sequence[Any]], rows: int) -> list[Any]:
         """The partials of single rows."""
@@ -99,11 +113,11 @@ class Context:
             return list(map(self._lift, columns[names[0]]))
         return list(map(self._lift, zip(*(columns[name] for name in names), strict=True)))
 
-    def lowered(self, query: int, partial: Any) -> dict[str, Any]:
+    def lowered(self, query: int, total: Any) -> dict[str, Any]:
         """The values of a query's window."""
         if isinstance(self.whole, Multi):
-            return {name: a.lower(partial[place]) for name, a, place in self._places[query]}
-        return {name: a.lower(partial) for name, a, _ in self._places[query]}
+            return {name: a.lower(total[place]) for name, a, place in self._places[query]}
+        return {name: a.lower(total) for name, a, _ in self._places[query]}
 
 
 class Technique(ABC):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 from slicewise.baselines.aggregate_buckets import Buckets
@@ -39,7 +38,7 @@ class _RowBuckets(Buckets):
         return kept[:place] + [joined[i] for i in order], values[:place] + [behind[i] for i in order]
 
     def folded(self, content: Any) -> Any:
-        return reduce(self.context.combine, content[1])
+        return self.context.fold(content[1])
 
     def held(self) -> Held:
         return Held(tuples=sum(len(times) for times, _ in self.contents()), partials=super().held().partials)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 from slicewise.baselines.base import Baseline
@@ -56,7 +55,7 @@ class SortedTuples(Technique):
 
     def answer(self, query: int, start: int, end: int) -> Any:
         low, high = self.range_of(start, end)
-        return reduce(self.context.combine, self.partials[low:high]) if low < high else EMPTY
+        return self.context.fold(self.partials[low:high]) if low < high else EMPTY
 
     def evict(self, needed: int, horizon: int) -> None:
         gone = bisect_left(self.times, needed)

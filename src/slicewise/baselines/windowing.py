@@ -134,6 +134,9 @@ class Sessions:
 
     def add(self, times: Sequence[int]) -> None:
         """Let rows join: times in order."""
+        if len(times) == 1:
+            self._join(times[0], times[0])
+            return
         at = np.asarray(times, np.int64)
         cuts = np.flatnonzero(np.diff(at) > self.gap) + 1
         for first, last in zip(at[np.r_[0, cuts]].tolist(), at[np.r_[cuts, len(at)] - 1].tolist(), strict=True):
@@ -141,6 +144,10 @@ class Sessions:
 
     def _join(self, first: int, last: int) -> None:
         """Put in a run of rows, and make one of what it bridges."""
+        newest = self.open[-1] if self.open else None
+        if newest is not None and newest[0] <= first and first - self.gap <= newest[1]:
+            newest[1] = max(newest[1], last)
+            return
         low = bisect_left(self.open, first - self.gap, key=lambda run: run[1])
         high = low
         while high < len(self.open) and self.open[high][0] <= last + self.gap:

@@ -1,0 +1,70 @@
+"""The page of claims, docs/claims.md, written from what was measured."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from pathlib import Path
+
+from papers.figure import DOES_NOT, HOLDS, IN_PART, Figure, Points
+
+INTRODUCTION = """\
+# Claims
+
+What five papers say of window aggregation, and whether it holds here: in Python, at a size that finishes in minutes.
+Written by `slicewise bench paper --claims docs/claims.md` from the measurements in `benchmarks/results/paper/`; nothing
+on this page is written by hand. *Counted* claims depend on no clock, and a test repeats them.
+
+Techniques named `LazySlicing`, `TupleBuffer` and so on are those of `slicewise.baselines`, on single values, in Python,
+one and all: compare them with one another. Lines marked *(arrays)* are slicewise's engine, or array code like it.
+"""
+
+
+def write_claims(page: Path, measured: dict[str, Points], folder: Path) -> None:
+    """Write the page for the figures that were measured."""
+    from papers import FIGURES
+
+    words: Counter[str] = Counter()
+    sections: list[str] = []
+    rivals: list[str] = []
+    for name, points in measured.items():
+        figure = FIGURES[name]
+        sections.append(_section(figure, points, folder, page, words, rivals))
+    total = ", ".join(f"{words[word]} {word}" for word in (HOLDS, IN_PART, DOES_NOT))
+    parts = [INTRODUCTION, _where(folder, measured), f"**{sum(words.values())} claims: {total}.**\n"]
+    if rivals:
+        parts += ["## What does not hold\n", "\n".join(rivals) + "\n"]
+    page.write_text("\n".join([*parts, *sections]).rstrip() + "\n", encoding="utf-8")
+
+
+def _where(folder: Path, measured: dict[str, Points]) -> str:
+    """Commits, machine and versions of what was measured."""
+    lines = []
+    for name in measured:
+        with (folder / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+            lines += list(csv.DictReader(file))[:1]
+    said = {key: sorted({line[key] for line in lines}) for key in ("commit", "day", "machine", "python", "scale")}
+    return (
+        f"Commit {', '.join(said['commit'])}, {', '.join(said['day'])}, {', '.join(said['machine'])}, Python "
+        f"{', '.join(said['python'])}, scale {', '.join(said['scale'])}. The machine is shared: read ratios, and "
+        f"take less "
+        "than a quarter for nothing.\n"
+    )
+
+
+def _section(figure: Figure, points: Points, folder: Path, page: Path, words: Counter[str], rivals: list[str]) -> str:
+    lines = [f"## {figure.paper}, {figure.place}: {figure.title}", "", f"*The paper:* {figure.expectation}", ""]
+    lines += ["| claim | where | | measured | why |", "| --- | --- | --- | --- | --- |"]
+    for claim in figure.claims:
+        verdict = claim.judge(points)
+        words[verdict.word] += 1
+        text = claim.text + (" *(counted)*" if claim.counted else "")
+        lines.append(f"| {text} | {claim.place} | **{verdict.word}** | {verdict.measured} | {verdict.why} |")
+        if verdict.word == DOES_NOT:
+            why = f" {verdict.why[:1].upper()}{verdict.why[1:]}." if verdict.why else ""
+            rivals.append(f"- {figure.paper}, {figure.place}: {claim.text}. Measured: {verdict.measured}.{why}")
+    picture = folder / f"{figure.name}.png"
+    if picture.exists():
+        lines += ["", f"![{figure.name}]({os.path.relpath(picture, page.parent)})"]
+    return "\n".join([*lines, ""])
