@@ -82,6 +82,7 @@ bench: $(STAMP) ## Measure engine, windows and aggregators; every answer is chec
 	$(BIN)/python benchmarks/engine.py --save benchmarks/results/engine.json
 	$(BIN)/python benchmarks/windows.py
 	$(BIN)/python benchmarks/swag.py
+	$(BIN)/python benchmarks/memory.py
 
 paper: $(STAMP) ## Draw every figure and table of the papers, and judge each claim; goes on where it was stopped. SCALE=1
 	$(BIN)/python benchmarks/paper.py --scale $(SCALE) --folder benchmarks/results/paper --claims docs/claims.md

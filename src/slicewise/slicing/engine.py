@@ -97,6 +97,13 @@ class State:
         return [self.time.tuples, *(queries.rows for queries in self.context_aware)]
 
     @property
+    def nbytes(self) -> int:
+        """Bytes in arrays: of slices, of stored rows, and of what was reported and may be corrected."""
+        reported = [self.time.reported, *(r for queries in self.context_aware for r in queries.reported.values())]
+        held = sum(slices.nbytes for slices in self.slices) + sum(rows.nbytes for rows in self.rows)
+        return held + sum(windows.nbytes for windows in reported)
+
+    @property
     def slices(self) -> list[Slices]:
         """All slices, wherever they are."""
         return [self.time.slices, *(queries.slices for queries in self.context_aware)]

@@ -124,9 +124,8 @@ class Shard:
     def nbytes(self) -> int:
         """About how many bytes it takes: those of arrays, and what Python objects in them and keys take on average."""
         state = self.engine.state
-        arrays = sum(slices.nbytes for slices in state.slices) + sum(rows.nbytes for rows in state.rows)
         keys = len(self.keys) * max(len(self.workload.keys), 1)
-        return arrays + _OBJECT_BYTES * (keys + _objects(state))
+        return state.nbytes + _OBJECT_BYTES * (keys + _objects(state))
 
     # Rows in
 

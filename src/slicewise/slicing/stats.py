@@ -78,7 +78,7 @@ class Stats:
             keys=len(np.unique(np.concatenate([part.key for part in held]))),
             slices=sum(map(len, state.slices)),
             tuples=sum(map(len, state.rows)),
-            state_bytes=sum(part.nbytes for part in held),
+            state_bytes=state.nbytes,
             rows=counters.rows,
             results=counters.results,
             late_rows=counters.late_rows,

@@ -72,6 +72,12 @@ class ReportedWindows:
         """Windows that were not reported before, no two of them with the same bounds."""
         return cls(family, key, start, end, np.zeros(len(key), np.int64), until, np.zeros(len(key), np.int64), content)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes in arrays."""
+        columns = (self.family, self.key, self.start, self.end, self.nth, self.until, self.revision, *self.content)
+        return sum(column.nbytes for column in columns)
+
     def __len__(self) -> int:
         return len(self.key)
 
