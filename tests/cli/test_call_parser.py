@@ -140,7 +140,7 @@ MISTAKES = [
     (read_window, "tumbling()", 0, "`tumbling` needs `length`, as in \"tumbling('1 minute')\""),
     (read_window, "sliding('1 s')", 0, "`sliding` needs `every`, as in \"sliding('1 minute', every='1 second')\""),
     (read_window, "tumbling('1 s', '2 s')", 16, "`tumbling` takes 1 argument without a name, the others by name: offset=..., zone=..."),
-    (read_window, "session('1 s', 3)", 15, "`session` takes 1 argument; this is one too many"),
+    (read_window, "between(1, 2, 3)", 14, "`between` takes 2 arguments; this is one too many"),
     (read_window, "sliding('1 s', evry='2 s')", 15, "`sliding` has no argument 'evry'; did you mean 'every'?"),
     (read_window, "tumbling('1 s', length='2 s')", 16, "`tumbling` has `length` twice; leave one out"),
     (read_window, "tumbling(*x)", 9, "`tumbling` takes its arguments one by one; got *"),
@@ -295,3 +295,15 @@ def test_windows_of_the_calendar_are_written_as_in_python():
     assert repr(read_window(text)) == text
     with pytest.raises(CallSyntaxError, match="say in which time zone they begin, as in zone='Europe/Berlin'"):
         read_window("tumbling('1 month')")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "session('5 minutes', max_length='2 hours')",
+        "session(expr('pause'))",
+        "session(expr(\"case when kind = 'video' then '1 hour' else '5 minutes' end\"), max_length='1 day')",
+    ],
+)
+def test_sessions_with_limits_and_gaps_of_rows_are_written_as_in_python(text):
+    assert repr(read_window(text)) == text

@@ -231,6 +231,7 @@ def context_windows() -> st.SearchStrategy[Any]:
         st.builds(lambda x, z: sw.sliding(x, every=sw.units(z, "z")), measure, other),
         on_measures(),
         trailing(),
+        row_sessions(),
         st.sampled_from(["v > 2", "v = 0", "w = 'a'"]).map(sw.punctuated),
         st.builds(
             lambda start, end, closed: sw.punctuated(start, end, closed=closed),
@@ -252,6 +253,17 @@ def context_windows() -> st.SearchStrategy[Any]:
         st.builds(lambda m: sw.policy(at_most_five, watch={"n": sw.count()}, every=m), ticks),
         st.builds(lambda m: sw.policy(leaves_three, watch={"v": sw.sum("v")}, every=m, monotone=False), ticks),
         st.builds(lambda m: sw.adaptive("v", confidence=0.9, every=m), ticks),
+    )
+
+
+def row_sessions() -> st.SearchStrategy[Any]:
+    """Sessions of limited length, and those in which every row has a gap, which may be null or none."""
+    gap, longest = st.integers(1, 12), st.integers(1, 25)
+    expression = st.sampled_from(["v", "case when w = 'a' then 20 when w = 'b' then 2 end", "j * 9 - 1"]).map(sw.expr)
+    return st.one_of(
+        st.builds(lambda g, n: sw.session(g, max_length=n), gap, longest),
+        expression.map(sw.session),
+        st.builds(lambda g, n: sw.session(g, max_length=n), expression, longest),
     )
 
 

@@ -28,9 +28,14 @@ without_times = aggregates_over().filter(lambda a: a.name not in ("m4", "longest
 
 
 def any_workloads() -> st.SearchStrategy[sw.Workload]:
-    """Workloads whose windows are lengths: bounds in a list are not scaled with the unit."""
+    """Workloads whose windows are lengths: bounds in a list, edges by code and gaps of rows are not scaled."""
     both = st.one_of(workloads(without_times), mixed_workloads())
-    return both.filter(lambda workload: all(query.window.listing is None for query in workload.queries))
+    return both.filter(lambda workload: all(_is_scaled(query.window) for query in workload.queries))
+
+
+def _is_scaled(window: sw.windows.Window) -> bool:
+    by_rows = getattr(window, "places_edges", False) or isinstance(getattr(window, "gap", None), str)
+    return window.listing is None and not by_rows
 
 
 def moved(epochs, unit: str, start: int, data: st.DataObject | None = None) -> list:

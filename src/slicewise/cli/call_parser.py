@@ -29,9 +29,9 @@ _LONGEST = 2000
 _WINDOW_EXAMPLE = "tumbling('1 minute')"
 _AGGREGATE_EXAMPLE = "sum(v)"
 
-#: What an argument may be: a column (a bare name or a string), a literal, True or False, or a length (a literal,
-#: ``rows``, ``units``).
-_COLUMN, _LITERAL, _FLAG, _LENGTH = "column", "literal", "flag", "length"
+#: What an argument may be: a column (a bare name or a string), a literal, True or False, a length (a literal,
+#: ``rows``, ``units``), or a length that may be computed, ``expr('...')``.
+_COLUMN, _LITERAL, _FLAG, _LENGTH, _COMPUTED = "column", "literal", "flag", "length", "computed length"
 
 #: Names of other systems, and ours for the same thing.
 _SYNONYMS = {
@@ -86,11 +86,17 @@ def _window_form(make: Callable[..., Window]) -> _Form[Window]:
     signature = inspect.signature(make)
     annotated = {name: str(parameter.annotation) for name, parameter in signature.parameters.items()}
     takes = {
-        name: _LENGTH if type_.startswith(("Length", "Instant")) else _COLUMN if name == "column" else _LITERAL
+        name: _taken(name, type_)
         for name, type_ in annotated.items()
         if not type_.startswith(("Callable", "Mapping", "Sequence"))
     }
     return _Form(make, takes, signature)
+
+
+def _taken(name: str, annotation: str) -> str:
+    if annotation.startswith(("Length", "Instant")):
+        return _COMPUTED if "Expression" in annotation else _LENGTH
+    return _COLUMN if name == "column" else _LITERAL
 
 
 def _takes_code(form: _Form[Any]) -> bool:
@@ -279,7 +285,9 @@ class _CallParser(Generic[T]):
             self._refuse(node, f"`{function}` takes its arguments one by one; got *")
         if takes == _COLUMN:
             return self._column(node, function, parameter)
-        if takes == _LENGTH and isinstance(node, ast.Call):
+        if takes == _COMPUTED and self._is_expression(node):
+            return self._column(node, function, parameter)
+        if takes in (_LENGTH, _COMPUTED) and isinstance(node, ast.Call):
             return self._call(node, _AMOUNTS, "length")
         if takes == _FLAG:
             return self._flag(node, function, parameter)
@@ -292,13 +300,16 @@ class _CallParser(Generic[T]):
             return self._segment(node)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
             return node.value
-        if isinstance(node, ast.Call) and self._segment(node.func) in ("expr", "sw.expr"):
+        if isinstance(node, ast.Call) and self._is_expression(node):
             return self._with_arguments(node, "expr", _form(expr, text=_LITERAL))
         self._refuse(
             node,
             f"`{parameter}` of `{function}` must be a column, a name or a quoted string; got {self._segment(node)!r}; "
             "compute it: expr('price * volume')",
         )
+
+    def _is_expression(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and self._segment(node.func) in ("expr", "sw.expr")
 
     def _flag(self, node: ast.expr, function: str, parameter: str) -> bool:
         if isinstance(node, ast.Constant) and isinstance(node.value, bool):

@@ -311,7 +311,7 @@ def plan_for(
 def _check_windows(workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
     """Refuse windows that do not go with the types of columns."""
     for query in workload.queries:
-        query.window.check_types(types)
+        query.window.check_types(types, time_type)
         if workload.unit is None:
             query.check_time(time_type)
 

@@ -36,6 +36,8 @@ Identity = tuple[Any, Any, int]
 
 def is_context_aware(window: Any) -> bool:
     """Whether a window is a range of positions: everything but context-free windows on event time, and sessions."""
+    if window.kind == "session" and window.needs_rows:
+        return True
     return window.kind in _DEFINITIONS or any(m.kind in ("rows", "units") for m in window.measures)
 
 
@@ -52,6 +54,8 @@ def definition_of(window: Any) -> Definition | None:
         return user_code.deterministic if window.deterministic else user_code.non_deterministic
     if window.kind in _DEFINITIONS:
         return _DEFINITIONS[window.kind]
+    if window.kind == "session" and not window.measure.column:
+        return context_windows.row_sessions
     if len(window.measures) > 1:
         return context_windows.multi_measure
     if ROWS in window.measures:
@@ -107,6 +111,8 @@ class ContextQuery:
 
     def has_window(self, row: Row) -> bool:
         """Whether the row would count if it arrived in time: it has every measure and was not refused."""
+        if self._define is context_windows.row_sessions and (context_windows.gap_of(self.query.window, row) or 0) <= 0:
+            return False
         return row not in self._left_out and all(row.values.get(m) is not None for m in self._measures)
 
     def judge(self, epoch: Iterable[Row], horizon: float) -> list[RefusedRowError]:

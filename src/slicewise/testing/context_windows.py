@@ -11,6 +11,8 @@ window                                  holds                       start, end  
 ``sliding(units(x), every=units(y))``   measures [k y, k y + x)     these bounds               at the first row beyond
 other kinds on rows or units            as on event time            these bounds               as above
 ``session(units(x))``                   a run less far apart        [first, last + x)          at the first row beyond
+``session(x, max_length=y)``            a run less far apart, less  [first, last + x), or      behind the last instant
+                                        than y behind the first     [first, first + y)         at which a row joins
 ``punctuated``                          from marker to marker       times of the markers       at the marker behind it
 ``trailing(n)``                         the rows of n before each   [t - n, t]                 after t; at t where the
                                         time t that has rows                                   rows at t are not in it
@@ -38,9 +40,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from slicewise.amounts import ROWS, Amount
+from slicewise.amounts import ROWS, Amount, to_offset
 from slicewise.columns import Column
-from slicewise.errors import DataError
+from slicewise.errors import DataError, QueryError
 from slicewise.testing.oracle_rows import ANYWHERE, OF_QUERY, RefusedRowError, Row, column_of
 from slicewise.testing.ticks import tick_after, ticks_over, windows_with
 
@@ -49,10 +51,12 @@ __all__ = [
     "WindowRange",
     "counts",
     "frames",
+    "gap_of",
     "looking_back",
     "measure_sessions",
     "multi_measure",
     "punctuated",
+    "row_sessions",
     "trailing",
     "units",
 ]
@@ -153,6 +157,43 @@ def measure_sessions(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
         time = rows[high].time if high < len(rows) else math.inf
         windows.append(WindowRange(measures[low], measures[high - 1] + gap, low, high, time, time))
     return windows
+
+
+def row_sessions(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
+    """Sessions of limited length, or in which every row has a gap; one is over behind the last instant that would join.
+
+    ::
+
+        time   0  3  6  9  12          session(4, max_length=10)
+              [0------------)          ends at 10
+                            [1----)    ends at 16
+    """
+    longest = math.inf if query.window.max_length is None else query.window.max_length.size
+    windows: list[WindowRange] = []
+    low, latest = 0, 0
+    for i, row in enumerate([*rows, None]):
+        if i and (row is None or row.time > latest or row.time - rows[low].time >= longest):
+            first = rows[low].time
+            joins = min(latest, first + longest - 1)
+            windows.append(WindowRange(first, min(latest, first + longest), low, i, joins + 1, joins))
+            low, latest = i, 0
+        if row is not None:
+            reach = row.time + (gap_of(query.window, row) or 0)
+            latest = reach if low == i else max(latest, reach)
+    return windows
+
+
+def gap_of(window: Any, row: Row) -> int | None:
+    """How long a session waits for the next row, as the row says; None where it says nothing."""
+    if not isinstance(window.gap, str):
+        return int(window.gap.size)
+    gap = column_of(row.values, window.gap, "is a gap")
+    if gap is None or isinstance(gap, int):
+        return gap
+    try:
+        return int(to_offset(gap, name="gap").size)
+    except QueryError:
+        return None
 
 
 def punctuated(query: Any, rows: Sequence[Row]) -> list[WindowRange]:

@@ -24,7 +24,7 @@ from slicewise.windows.regular import (
     sliding,
     tumbling,
 )
-from slicewise.windows.sessions import Session, session
+from slicewise.windows.sessions import RowSession, Session, session
 from slicewise.windows.trailing import Trailing, trailing
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "Policy",
     "Progression",
     "Punctuated",
+    "RowSession",
     "ScheduledEdges",
     "Session",
     "Shape",

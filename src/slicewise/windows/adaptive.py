@@ -39,7 +39,7 @@ class Adaptive(Window):
     def reads(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*super().reads, self.column]))
 
-    def check_types(self, types: Mapping[str, pa.DataType]) -> None:
+    def check_types(self, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
         type_, t = types[self.column], pa.types
         if not (t.is_integer(type_) or t.is_floating(type_) or t.is_decimal(type_) or t.is_null(type_)):
             raise QueryError(

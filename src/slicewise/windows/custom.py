@@ -106,7 +106,7 @@ class UserDefined(Window):
     def state_classes(self) -> frozenset[type]:
         return frozenset([type(self.factory())])
 
-    def check_types(self, types: Mapping[str, pa.DataType]) -> None:
+    def check_types(self, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
         if not self.methods:
             raise QueryError(
                 f"`factory` must make an object with a method on_record(time, row), on_batch(times, columns) or "
@@ -145,7 +145,7 @@ class Policy(Window):
     def state_classes(self) -> frozenset[type]:
         return frozenset().union(*(classes_in(aggregate.identity) for _, aggregate in self.watch))
 
-    def check_types(self, types: Mapping[str, pa.DataType]) -> None:
+    def check_types(self, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
         for _, aggregate in self.watch:
             aggregate.bind(*(types[column] for column in aggregate.columns))
 

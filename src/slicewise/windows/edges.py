@@ -83,7 +83,7 @@ class TableEdges(ContextFree):
                     column=name,
                 )
 
-    def check_types(self, types: Mapping[str, pa.DataType]) -> None:
+    def check_types(self, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
         for name, type_ in self.table.key_types.items():
             if _family_of(type_) != _family_of(types[name]):
                 raise DataError(

@@ -192,8 +192,8 @@ class Window:
         """What its lengths of event time are counted in; None if it has none."""
         return next((m for m in self.measures if m.is_event_time), None) if self.has_lengths else None
 
-    def check_types(self, types: Mapping[str, pa.DataType]) -> None:
-        """Refuse columns whose types it cannot work on."""
+    def check_types(self, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
+        """Refuse columns whose types it cannot work on, where event times have this type."""
 
     def check_time(self, time_type: pa.DataType) -> None:
         """Refuse a time column whose bounds are of this type, where it has instants of another."""

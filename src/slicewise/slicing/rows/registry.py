@@ -16,9 +16,21 @@ from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, 
 from slicewise.slicing.rows.edge_windows import EdgeWindows
 from slicewise.slicing.rows.measure_windows import MeasureSessions, MultiMeasureWindows, UnitWindows
 from slicewise.slicing.rows.policy_windows import PolicyWindows
+from slicewise.slicing.rows.session_rows import SessionRows
 from slicewise.slicing.rows.trailing_windows import TrailingRows, TrailingTimes
 from slicewise.slicing.rows.user_windows import UserWindows
-from slicewise.windows import Adaptive, Frames, Policy, Punctuated, Session, Sliding, Trailing, UserDefined, Window
+from slicewise.windows import (
+    Adaptive,
+    Frames,
+    Policy,
+    Punctuated,
+    RowSession,
+    Session,
+    Sliding,
+    Trailing,
+    UserDefined,
+    Window,
+)
 
 __all__ = ["DISCRETISERS", "DISCRETISERS_ON_AXES", "discretisers_for"]
 
@@ -31,6 +43,7 @@ DISCRETISERS: dict[type[Window], Callable[[Any], Discretiser]] = {
     Frames: ConditionWindows,
     Policy: PolicyWindows,
     Punctuated: lambda window: (ConditionWindows if window.end is None else PunctuationWindows)(window),
+    RowSession: SessionRows,
     Session: MeasureSessions,
     Sliding: MultiMeasureWindows,
     Trailing: lambda window: (TrailingRows if window.counts_rows else TrailingTimes)(window),

@@ -45,6 +45,7 @@ def _digests(state: ContextAwareState, trust: Collection[type]) -> list[str]:
     """
     rows, slices = state.rows, state.slices
     marks = [c.values for name, c in rows.columns.items() if name.startswith("\0") and not is_lifted(name)]
+    marks = [mark for mark in marks if not mark.dtype.hasobject]  # texts that are computed never change
     by_key = [(rows.key, [rows.key, rows.time, rows.closed_gaps, rows.unreported, *marks])]
     by_key.append((slices.key, [slices.key, slices.first, slices.last, slices.rows, *slices.marks.values()]))
     for table in state.reported.values():
