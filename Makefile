@@ -16,7 +16,7 @@ CLUSTER ?= all
 SEEDS ?= 100
 SCALE ?= 1
 
-.PHONY: help venv lint check test properties coverage kill wheels sketches cluster apart matrix demo bench paper peers docs clean
+.PHONY: help venv lint check test properties coverage kill wheels sketches cluster streams apart matrix demo bench paper peers docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,11 +42,11 @@ lint: $(STAMP)
 check: lint ## Format, lint, types and the quick tests, without a JVM: under a minute
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow"
 
-# The long campaigns have targets of their own: properties, kill, wheels, cluster, apart. CI runs them in short behind this.
+# The long campaigns have targets of their own: properties, streams, kill, wheels, cluster, apart. CI runs them in short behind this.
 # A JVM of tests lives for minutes and runs nothing often: its second compiler and its parallel collector do not pay.
 test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test: lint ## Format, lint, types and all tests
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25 -m "not apart" \
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25 -m "not apart and not streams" \
 		--ignore=tests/spark/test_stream_kill.py --ignore=tests/sources/test_kafka_kill.py \
 		--ignore=tests/spark/test_cluster.py
 
@@ -67,6 +67,10 @@ sketches: $(STAMP) ## Are sketches within their error? A hundred seeds, a millio
 
 cluster: $(STAMP) ## Try every way of docs/cluster.md on a standalone cluster on this machine. CLUSTER=all
 	SLICEWISE_CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -q tests/spark/test_cluster.py
+
+streams: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+streams: $(STAMP) ## Streams on Spark that are stopped, started again, silent or broken
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q --durations=10 -m streams
 
 apart: $(STAMP) ## The demo in a terminal, a pipeline, a workload on Spark Connect and on separate executors. APART=
 	$(BIN)/python -m pytest -q -m apart -k "$(APART)"

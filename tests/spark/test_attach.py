@@ -237,6 +237,7 @@ def test_pieces_of_any_size_give_the_same_answers(stream, chunk, batch_rows):
             assert is_same(values[point["id"]][f"a{i}"], value), (name, point, values[point["id"]])
 
 
+@pytest.mark.streams
 def test_a_stream_reports_what_attach_adds(spark):
     """Rows out of order and late ones over four micro-batches; folded, every time of a key has the values as of it."""
     rng = np.random.default_rng(8)

@@ -80,6 +80,7 @@ def test_months_of_utc_are_those_that_spark_counts(spark, rows):
     assert sorted(found) == sorted((r["month"], r["count"]) for r in with_spark)
 
 
+@pytest.mark.streams
 @pytest.mark.matrix
 def test_a_stream_of_days_and_months_goes_on_where_it_stopped(spark, tmp_path):
     folder = Folder(tmp_path)

@@ -116,6 +116,7 @@ def calendar(*rows: tuple[float, float, str]) -> sw.windows.TableEdges:
     return sw.edges({"start": seconds(*starts), "end": seconds(*ends), "k": list(keys)})
 
 
+@pytest.mark.streams
 @pytest.mark.matrix
 def test_a_stream_goes_on_with_a_table_that_has_grown_and_with_no_other(spark, tmp_path):
     folder = Folder(tmp_path)

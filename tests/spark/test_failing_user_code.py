@@ -117,6 +117,7 @@ def test_a_batch_names_the_window(spark, window, place, failure):
     assert message_of(caught.value, "UserCodeInWindowError") == expected
 
 
+@pytest.mark.streams
 @pytest.mark.parametrize("late", [None, "collect"], ids=["slices", "rows"])
 def test_a_stream_goes_on_and_counts_and_gives_back(spark, tmp_path, late):
     """A row on which `lift` raises, a window over which `combine` does, a restart after each."""
@@ -144,6 +145,7 @@ def test_a_stream_goes_on_and_counts_and_gives_back(spark, tmp_path, late):
     assert (seen.bad, seen.failed) == ({"user code": 2}, 1)
 
 
+@pytest.mark.streams
 def test_a_stream_stops_at_bad_fail_and_names_the_row(spark, tmp_path):
     folder = Folder(tmp_path)
     folder.add(table_of([(1, "a", 5), (2, "b", 0)]))

@@ -16,6 +16,7 @@ def batch(spark, *rows):
     return spark.createDataFrame(list(rows), "t bigint, k string, v bigint")
 
 
+@pytest.mark.streams
 def test_odd_column_names(spark):
     batches = [batch(spark, (1, "a", 1), (2, "b", 2)), batch(spark, (12, "a", 3))]
     for key in ODD:

@@ -59,6 +59,7 @@ TODO = (
 )
 
 
+@pytest.mark.streams
 @pytest.mark.parametrize(
     ("window", "place"), [(sw.tumbling("10 seconds"), f"window {TENS}"), (sw.tumbling(sw.rows(2)), "span [2, 4)")]
 )

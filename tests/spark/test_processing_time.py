@@ -129,6 +129,7 @@ def in_order(table):
     return sorted(map(str, table.to_pylist()))
 
 
+@pytest.mark.streams
 def test_a_stream_takes_the_time_of_its_micro_batches_and_repeats_it(spark, tmp_path):
     """What each micro-batch reported is computed again from the times in the offset log."""
     queries = [
@@ -166,6 +167,7 @@ def test_a_stream_takes_the_time_of_its_micro_batches_and_repeats_it(spark, tmp_
     assert sum(table.num_rows for table in tables.values()) > 6
 
 
+@pytest.mark.streams
 def test_what_has_no_answer_on_spark_is_refused(spark, tmp_path):
     workload = base(keys=()).query("q", sw.tumbling("1 second"), n=sw.count())
     with pytest.raises(

@@ -32,6 +32,7 @@ def run_apart(*command, **environment):
     return done.stdout
 
 
+@pytest.mark.streams
 @pytest.mark.spark
 @pytest.mark.apart
 @pytest.mark.parametrize(
@@ -46,12 +47,14 @@ def test_a_mixed_workload_in_another_kind_of_session(kind, module):
     assert re.search(rf"^{re.escape(module)} \d{{3,}} results are right$", said, re.MULTILINE), said
 
 
+@pytest.mark.streams
 def test_a_session_that_is_there_is_given_back_untouched(spark):
     before = spark.conf.getAll
     assert session.local_session("other", master="local[7]", conf={"spark.sql.shuffle.partitions": "99"}) is spark
     assert spark.conf.getAll == before
 
 
+@pytest.mark.streams
 @pytest.mark.spark
 def test_a_new_session_has_the_settings_that_slicewise_needs():
     said = run_apart(
@@ -92,6 +95,7 @@ FIX = f"before the session starts: export PYSPARK_PYTHON={sys.executable}"
 HERE = "{}.{}".format(*sys.version_info[:2])
 
 
+@pytest.mark.streams
 def test_without_java_the_error_says_how_to_get_it(monkeypatch, tmp_path, no_session):
     monkeypatch.setenv("PATH", str(tmp_path))
     none = f"Spark needs Java 17 or newer: Java is not on PATH, and JAVA_HOME is not set; {INSTALL}"
@@ -106,6 +110,7 @@ def test_without_java_the_error_says_how_to_get_it(monkeypatch, tmp_path, no_ses
         session.local_session()
 
 
+@pytest.mark.streams
 def test_a_java_that_is_too_old_is_named(monkeypatch, tmp_path, no_session):
     java = program(tmp_path / "java", "echo 'java version \"1.8.0_392\"' >&2")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -120,12 +125,14 @@ def java(monkeypatch, tmp_path, no_session):
     monkeypatch.setenv("JAVA_HOME", str(home))
 
 
+@pytest.mark.streams
 def test_a_spark_home_that_points_nowhere_is_named(monkeypatch, java):
     monkeypatch.setenv("SPARK_HOME", "/nowhere")
     with refused("SPARK_HOME is /nowhere, and there is no bin/spark-submit; unset SPARK_HOME"):
         session.local_session()
 
 
+@pytest.mark.streams
 def test_a_session_is_not_started_with_workers_that_cannot_run(monkeypatch, tmp_path, java):
     monkeypatch.delenv("SPARK_HOME", raising=False)
     python = program(tmp_path / "python", f'echo \'["{HERE}", ["slicewise", "pandas"]]\'')
@@ -137,6 +144,7 @@ def test_a_session_is_not_started_with_workers_that_cannot_run(monkeypatch, tmp_
 N = sw.Workload(time="ts").query("q", sw.tumbling("1 second"), n=sw.count())
 
 
+@pytest.mark.streams
 def test_a_workload_is_not_run_by_workers_without_slicewise(monkeypatch, tmp_path, spark):
     python = program(tmp_path / "python", f'echo \'["{HERE}", ["slicewise"]]\'')
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
@@ -145,6 +153,7 @@ def test_a_workload_is_not_run_by_workers_without_slicewise(monkeypatch, tmp_pat
         N.run(spark.sql("select timestamp'2024-05-01 09:00:00' ts"))
 
 
+@pytest.mark.streams
 def test_a_stream_is_not_run_by_workers_without_pandas(monkeypatch, tmp_path, spark):
     python = program(tmp_path / "python", f'echo \'["{HERE}", ["pandas"]]\'')
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
@@ -156,6 +165,7 @@ def test_a_stream_is_not_run_by_workers_without_pandas(monkeypatch, tmp_path, sp
     assert N.run(spark.sql("select timestamp'2024-05-01 09:00:00' ts")).columns[0] == "query"
 
 
+@pytest.mark.streams
 @pytest.mark.parametrize(
     ("package", "requirement"), [("google.protobuf", "protobuf"), ("pandas", "'pandas<3'")], ids=["protobuf", "pandas"]
 )

@@ -73,6 +73,7 @@ def test_where_the_stream_ends_the_clock_stands_still(monkeypatch):
 # -- on Spark
 
 
+@pytest.mark.streams
 @pytest.mark.matrix
 def test_a_stream_of_what_is_there_ends_and_the_next_one_reports_what_was_silent(spark, folder):
     run = Run(TENS.run(folder.rows(spark), idle="2 seconds"), folder.checkpoint)
@@ -88,6 +89,7 @@ def test_a_stream_of_what_is_there_ends_and_the_next_one_reports_what_was_silent
     assert seen(again.rows()) == [("a", 10, 4)]
 
 
+@pytest.mark.streams
 def test_a_stream_that_is_started_again_with_rows_is_not_silent(spark, folder):
     folder.run(spark, TENS, idle="2 seconds")
     time.sleep(2.5)
@@ -98,6 +100,7 @@ def test_a_stream_that_is_started_again_with_rows_is_not_silent(spark, folder):
     assert (again.rows(), [m["late"] for m in again.metrics()]) == ([], [0, 0, 0])
 
 
+@pytest.mark.streams
 def test_a_stream_without_an_interval_does_not_spin(spark, folder):
     started = time.monotonic()
     run = Run(TENS.run(folder.rows(spark), idle="4 seconds"), folder.checkpoint, processingTime="0 seconds")
@@ -108,12 +111,14 @@ def test_a_stream_without_an_interval_does_not_spin(spark, folder):
     assert 3 < len(run.tables) <= 3 + 1 + seconds
 
 
+@pytest.mark.streams
 def test_nothing_runs_between_two_beats(spark, folder):
     run = Run(TENS.run(folder.rows(spark), idle="1 hour"), folder.checkpoint, processingTime="0 seconds")
     run.until(lambda rows: len(rows) >= 2 and not time.sleep(5))
     assert 3 <= len(run.tables) <= 4
 
 
+@pytest.mark.streams
 def test_a_micro_batch_that_is_repeated_finds_the_same_silence(spark, folder):
     def start():
         return Run(TENS.run(folder.rows(spark), idle="2 seconds"), folder.checkpoint, processingTime="0 seconds")
@@ -150,6 +155,7 @@ def watermarks(run):
 # -- switched on and off
 
 
+@pytest.mark.streams
 @pytest.mark.parametrize(("before", "after"), [({}, {"idle": "2 seconds"}), ({"idle": "2 seconds"}, {})])
 def test_spark_refuses_a_checkpoint_from_before_the_switch_and_the_old_query_goes_on(spark, folder, before, after):
     """What docs/cluster.md quotes: from Python, Spark counts the sources before slicewise is asked."""

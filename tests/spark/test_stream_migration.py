@@ -9,6 +9,7 @@ import json
 import random
 import time
 
+import pytest
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
 import slicewise as sw
@@ -108,6 +109,7 @@ def batch(spark, rows):
     return folded(plain(WORKLOAD.run(spark.createDataFrame(data, COLUMNS)).toArrow()))
 
 
+@pytest.mark.streams
 def test_a_stream_moves_over_a_break_of_the_format(spark, tmp_path):
     spark.dataSource.register(Numbers)
     old, new = str(tmp_path / "old"), str(tmp_path / "new")

@@ -26,6 +26,7 @@ def told(run, query):
     return sorted((r["k"], r["start"], r["s"]) for r in run.rows() if r["query"] == query)
 
 
+@pytest.mark.streams
 @pytest.mark.matrix
 def test_queries_are_added_and_removed_between_two_runs(spark, folder):
     folder.add(table_of([(1, "a", 1), (5, "b", 2), (12, "a", 4)]))
@@ -63,6 +64,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.streams
 def test_another_workload_is_refused_and_the_right_one_goes_on(spark, folder):
     folder.add(table_of([(1, "a", 1), (12, "b", 2)]))
     assert told(folder.run(spark, TENS), "tens") == [("a", 0, 1)]
@@ -88,6 +90,7 @@ def test_another_workload_is_refused_and_the_right_one_goes_on(spark, folder):
 # What cannot work
 
 
+@pytest.mark.streams
 def test_a_state_store_that_is_not_rocksdb_is_refused(spark, folder):
     name = "spark.sql.streaming.stateStore.providerClass"
     before = spark.conf.get(name)
@@ -99,6 +102,7 @@ def test_a_state_store_that_is_not_rocksdb_is_refused(spark, folder):
         spark.conf.set(name, before)
 
 
+@pytest.mark.streams
 @pytest.mark.parametrize(("package", "said"), [("google.protobuf", "protobuf"), ("pandas", "'pandas<3'")])
 def test_a_missing_package_is_named(spark, folder, monkeypatch, package, said):
     there = importlib.util.find_spec
@@ -108,6 +112,7 @@ def test_a_missing_package_is_named(spark, folder, monkeypatch, package, said):
         TENS.run(folder.rows(spark))
 
 
+@pytest.mark.streams
 def test_options_that_make_no_sense_are_refused(spark, folder):
     rows = folder.rows(spark)
     with pytest.raises(
@@ -126,6 +131,7 @@ def test_options_that_make_no_sense_are_refused(spark, folder):
         sw.latest(TENS.run(rows))
 
 
+@pytest.mark.streams
 def test_what_is_no_checkpoint_is_not_inspected(spark, folder, tmp_path):
     with pytest.raises(StateError, match="nowhere is no checkpoint of a slicewise stream that has run"):
         sw.inspect(str(tmp_path / "nowhere"), spark)

@@ -14,9 +14,9 @@ import pytest
 
 import slicewise as sw
 from slicewise.errors import StateError
-from slicewise.spark.streaming import inspecting, key_chunks, processor
+from slicewise.spark.streaming import inspecting, key_chunks
 from slicewise.spark.streaming.packs import read_rows
-from slicewise.spark.streaming.processor import HEAD
+from slicewise.spark.streaming.processor import FORMAT, HEAD, OLDEST
 from tests.slicing.running import assert_same
 from tests.slicing.strategies import SessionByEdges
 from tests.spark.stream_fake import Crash, FakeStream, Reference, Workers
@@ -335,18 +335,21 @@ def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
 
 
 @pytest.mark.parametrize(
-    ("newer", "said"),
+    ("format_", "said"),
     [
-        (1, "checkpoint has format 6, and this version reads up to 5; upgrade slicewise"),
-        (-2, "checkpoint has format 3, and this version reads 4 to 5; finish with the version that wrote it, or "),
+        (FORMAT + 1, f"checkpoint has format {FORMAT + 1}, and this version reads up to {FORMAT}; upgrade slicewise"),
+        (
+            OLDEST - 1,
+            f"checkpoint has format {OLDEST - 1}, and this version reads {OLDEST} to {FORMAT}; finish with the ",
+        ),
     ],
 )
-def test_a_state_of_another_format_is_refused(newer, said):
+def test_a_state_of_another_format_is_refused(format_, said):
     stream = fake(SUMS)
     run_for(stream, 2)
     for handle in stream.handles.values():
         rest, head = handle.map.data[HEAD,]
-        handle.map.data[HEAD,] = (rest, json.dumps({**json.loads(head), "format": processor.FORMAT + newer}))
+        handle.map.data[HEAD,] = (rest, json.dumps({**json.loads(head), "format": format_}))
         handle.commit()
     with pytest.raises(StateError, match=said):
         stream.batch([rows([99])])

@@ -244,6 +244,7 @@ def assert_same_values(found, expected):
 # On Spark
 
 
+@pytest.mark.streams
 def test_a_key_is_hashed_alike_in_every_type_of_its_family(spark):
     frame = spark.sql("""
         select cast(i as tinyint) b, cast(i as smallint) s, cast(i as int) i, cast(i as bigint) l,
@@ -278,6 +279,7 @@ def typed(rows, key, v):
     )
 
 
+@pytest.mark.streams
 def test_a_stream_goes_on_with_longer_types_and_refuses_others_before_anything_is_written(spark, folder):
     workload = sw.Workload("ts", keys=["k"], watermark="1 second", lateness="1 minute")
     workload = workload.query("tens", sw.tumbling("10 seconds"), s=sw.sum("v"), m=sw.max("v"))

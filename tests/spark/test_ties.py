@@ -116,6 +116,7 @@ def assert_alike(found: dict, expected: dict) -> None:
             assert is_same(got, value), f"{name} of {window}: {got!r}, not {value!r}"
 
 
+@pytest.mark.streams
 def test_a_stream_over_whole_seconds_gives_what_a_batch_gives_wherever_it_is_cut(spark, tmp_path):
     rows = random_rows(700, seed=5)
     every = rows + far(rows)

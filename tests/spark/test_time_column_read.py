@@ -65,6 +65,7 @@ def in_process(workload, table):
     return operator.close().to_arrow()
 
 
+@pytest.mark.streams
 @pytest.mark.parametrize("made", WORKLOADS.values(), ids=WORKLOADS)
 @pytest.mark.parametrize(("column", "unit"), TIMES.values(), ids=TIMES)
 def test_the_time_column_is_read_as_it_came(spark, made, column, unit):

@@ -324,6 +324,7 @@ def streamed(unit: str | None, **how) -> sw.Workload:
     )
 
 
+@pytest.mark.streams
 @pytest.mark.parametrize("unit", ["seconds", "nanoseconds"])
 def test_a_stream_shows_timestamps_in_results_metrics_and_inspection(spark, tmp_path, unit):
     folder = Folder(tmp_path)
@@ -359,6 +360,7 @@ def test_a_stream_shows_timestamps_in_results_metrics_and_inspection(spark, tmp_
     assert found.queries["tens"] == "tens: tumbling('10 seconds') -> s=sum('v')"
 
 
+@pytest.mark.streams
 def test_another_unit_is_another_stream_and_the_old_one_goes_on(spark, tmp_path):
     folder = Folder(tmp_path)
     folder.add(epoch_rows("seconds", [(1, "a", 1)]))
