@@ -189,6 +189,33 @@ def features() -> None:
     save(figure, "features")
 
 
+def shapes() -> None:
+    """Counts over two look-backs from minute to minute, and the rows that differ: for ``docs/shapes.md``."""
+    paid = [2, 9, 14, 31]
+    workload = sw.Workload("t", lateness=60)
+    for minutes in (10, 30):
+        workload = workload.query(f"last_{minutes}", sw.sliding(minutes, every=1), n=sw.count())
+    every_tick, different = (workload.operator(shape="wide", emit=emit) for emit in ("complete", "differences"))
+    figure, ax = plt.subplots(figsize=(7.2, 2.6), layout="constrained")
+    for op in (every_tick, different):
+        op.process_batch({"t": paid})
+    rows, marked = list(every_tick.advance(50)), list(different.advance(50))
+    ends = [0, *(r.end for r in rows)]
+    for number, (name, shown) in enumerate({"last_10_n": "10 minutes", "last_30_n": "30 minutes"}.items()):
+        counts = [0, *(r.values[name] for r in rows)]
+        ax.step(ends, counts, where="post", color=f"C{number}", label=shown, linewidth=1.6)
+    for r in marked:
+        ax.axvline(r.end, color="#B22222", linewidth=0.7, linestyle=(0, (3, 3)), zorder=0)
+    ax.plot([r.end for r in marked], [-0.45] * len(marked), "|", color="#B22222", markersize=9, label="rows")
+    ax.plot(paid, [-0.9] * len(paid), "o", color="#333333", markersize=5, label="payments")
+    ax.set_yticks(range(5))
+    ax.set_xlabel("minute")
+    ax.legend(loc="upper right", fontsize=8, framealpha=0.9)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    save(figure, "shapes")
+
+
 def show(
     results: sw.Results,
     lanes: list[str],
@@ -231,3 +258,4 @@ if __name__ == "__main__":
     late()
     slices()
     features()
+    shapes()

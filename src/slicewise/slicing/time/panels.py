@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slicewise.columns import Column
-from slicewise.kernels import segment_starts, sorted_unique
+from slicewise.kernels import order_by, segment_starts, sorted_unique
 from slicewise.plan.panels import Panel
 from slicewise.plan.plan import Plan
 from slicewise.results import INSERT, RETRACT, UPDATE, Block
@@ -119,6 +119,12 @@ class _PanelWindows:
         number = self.kinds.ended_by(one, end)
         return self.kinds.starts(one, number), self.kinds.starts(one, number - 1)
 
+    def moved(self, kind: int, time: np.ndarray, *, leaves: bool) -> np.ndarray:
+        """The ticks at which slices of these times enter windows of a kind or have left them; none if in no window."""
+        one = np.full(1, kind)
+        first, last = self.kinds.first(one, time), self.kinds.last(one, time)
+        return np.where(first <= last, self.kinds.ends(one, last + 1 if leaves else first), -INFINITY)
+
     def moves(self, slices: Slices, horizon: int = -INFINITY) -> tuple[np.ndarray, np.ndarray]:
         """For each kind and slice, the tick at which it enters windows and at which it has left; a kind in each row.
 
@@ -200,10 +206,10 @@ class _Rows:
             if len(fresh):
                 moments += self._touched(fresh, step, ticks)
                 late = self._late_entries(fresh, step)
-        key, end = _unique(moments + late)
+        key, end = self._unique(moments + late)
         passed = end <= step.watermark
         wanted = passed & (end > step.old_horizon) & self._may_report(end)
-        key_ahead, end_ahead = _unique([(ticks.due_key, ticks.due_end), *late])
+        key_ahead, end_ahead = self._unique([(ticks.due_key, ticks.due_end), *late])
         ahead = end_ahead > step.watermark
         return (key[wanted], end[wanted]), (key_ahead[ahead], end_ahead[ahead])
 
@@ -212,10 +218,18 @@ class _Rows:
         whole = self.slices.whole
         if whole is None:
             return self._moved_of_keys(step)
-        enters, leaves = self.windows.moves(whole)
-        end = np.concatenate([enters, leaves])
-        which, place = np.nonzero((end > step.old_watermark) & (end <= step.watermark))
-        return whole.key[place], end[which, place]
+        keys, ends = [], []
+        for kind in range(len(self.windows.kinds)):
+            length, slide = (int(array[kind]) for array in (self.windows.kinds.length, self.windows.kinds.every))
+            for behind in (0, length):
+                # Those that enter, then those that leave: others are too old or too young for it.
+                oldest, youngest = step.old_watermark - behind - slide, step.watermark - behind
+                some = np.flatnonzero((whole.first >= oldest) & (whole.first < youngest))
+                end = self.windows.moved(kind, whole.first[some], leaves=bool(behind))
+                passed = (end > step.old_watermark) & (end <= step.watermark)
+                keys.append(whole.key[some[passed]])
+                ends.append(end[passed])
+        return np.concatenate(keys), np.concatenate(ends)
 
     def _moved_of_keys(self, step: Step) -> KeysAndEnds:
         """The same where slices are not at hand: looked up for every key, of which few ticks are asked."""
@@ -288,6 +302,17 @@ class _Rows:
         late = ((enters > -INFINITY) & (enters < first) & (leaves > first)).any(axis=0)
         return [(fresh.key[late], np.full(int(late.sum()), first))]
 
+    def _unique(self, moments: Sequence[KeysAndEnds]) -> KeysAndEnds:
+        """Keys and ticks in order, each once."""
+        key, end = (np.concatenate(column) for column in zip(*moments, strict=True))
+        if not len(key):
+            return key, end
+        # By the numbers of ticks, which are small, and so are sorted faster.
+        order = order_by(key, self.windows.longest.ended_by(np.zeros(1, np.int64), end))
+        key, end = (key, end) if order is None else (key[order], end[order])
+        starts = segment_starts((key[1:] != key[:-1]) | (end[1:] != end[:-1]))
+        return key[starts], end[starts]
+
     # Values
 
     def _ranges(self, kind: int, key: np.ndarray, end: np.ndarray) -> WindowRanges:
@@ -310,14 +335,3 @@ class _Rows:
         start, _ = self.windows.bounds(self.windows.longest_kind, end)
         query = np.full(len(key), self.panel.schema_query)
         return Block(self.answers.keys.decode(key), query, start, end, change, revision, values)
-
-
-def _unique(moments: Sequence[KeysAndEnds]) -> KeysAndEnds:
-    """Keys and ticks in order, each once."""
-    key, end = (np.concatenate(column) for column in zip(*moments, strict=True))
-    if not len(key):
-        return key, end
-    order = np.lexsort((end, key))
-    key, end = key[order], end[order]
-    starts = segment_starts((key[1:] != key[:-1]) | (end[1:] != end[:-1]))
-    return key[starts], end[starts]
