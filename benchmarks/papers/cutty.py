@@ -59,14 +59,14 @@ def queries(n: int, setting: Setting) -> sw.Workload:
 
 def periodic(setting: Setting) -> Iterator[Step]:
     n = setting.rows(120_000, 2400)
-    for count in (1, 10, 50, 100):
+    for count in setting.some((1, 10, 50, 100)):
         yield Step("", count, functools.partial(_compared, queries(count, setting), n, count, NAMES, setting.repeat))
 
 
 def non_periodic(setting: Setting) -> Iterator[Step]:
     n = setting.rows(60_000, 2000)
     names = {name: NAMES[name] for name in ("Cutty", "RA")}
-    for count in (1, 10, 20, 50):
+    for count in setting.some((1, 10, 20, 50)):
         workload = sw.Workload("t")
         for i, at in enumerate(transitions(n, count)):
             windows = list(zip(at[:-1].tolist(), at[1:].tolist(), strict=True))

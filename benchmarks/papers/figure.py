@@ -35,6 +35,10 @@ class Setting:
         """So many rows, scaled."""
         return max(int(n * self.scale), least)
 
+    def some(self, values: Sequence[Any]) -> list[Any]:
+        """All of these, or the first two in a run that is only to show that everything works."""
+        return list(values) if self.scale >= 0.1 else list(values[:2])
+
     def powers(self, highest: int, step: int = 2, lowest: int = 0) -> list[int]:
         """Window sizes up to ``2**highest``, scaled."""
         top = max(lowest + step, highest + round(math.log2(self.scale)))

@@ -131,7 +131,7 @@ def local(setting: Setting) -> Iterator[Step]:
 
 def dimensions(setting: Setting) -> Iterator[Step]:
     n = setting.powers(12, 2)[-1]
-    for k in (1, 5, 10, 20, 50):
+    for k in setting.some((1, 5, 10, 20, 50)):
 
         def run(k: int = k) -> list[Point]:
             aggregate = sw.multi(**{f"count_{i}": sw.count() for i in range(k)})

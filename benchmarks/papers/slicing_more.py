@@ -88,7 +88,7 @@ def medians(setting: Setting) -> Iterator[Step]:
     for panel, source in sources.items():
         stream = disordered(source, 0.2, 2 * SECOND, seed=2)
         chunks = chunks_of(stream, 2000 if panel == "football" else 500)
-        for windows in (1, 5, 20):
+        for windows in setting.some((1, 5, 20)):
 
             def run(
                 panel: str = panel, windows: int = windows, stream: Any = stream, chunks: Any = chunks
@@ -142,7 +142,7 @@ def _folded(combine: Any, partials: list[Any]) -> Any:
 def measures(setting: Setting) -> Iterator[Step]:
     stream = disordered(football_rows(setting.rows(200_000, 20_000), setting), 0.2, 2 * SECOND, seed=2)
     chunks = [{**chunk, "u": chunk["t"]} for chunk in chunks_of(stream, max(len(stream) // 10, 1))]
-    for windows in (1, 10, 40, 100, 1000):
+    for windows in setting.some((1, 10, 40, 100, 1000)):
 
         def run(windows: int = windows) -> list[Point]:
             sizes = np.unique(1000 + 19_000 * np.arange(windows) // max(1, windows - 1))
