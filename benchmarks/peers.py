@@ -309,15 +309,14 @@ def write_page(page: Path, found: list[dict[str, Any]], where: dict[str, Any]) -
         for ln in here:
             rate = ln["rows"] / ln["seconds"]
             lines.append(
-                f"| {ln['way']} | {ln['seconds']:.2f} ({ln['low']:.2f} to {ln['high']:.2f}) | {rate / 1e6:.2f} | "
-                f"{rate / base:.2f} |"
+                f"| {ln['way']} | {ln['seconds']:.2f} ({ln['low']:.2f} to {ln['high']:.2f}) | {rate / 1e6:.3g} | "
+                f"{rate / base:.2g} |"
             )
         lines += [f"| Flink 2.3 SQL, batch (another day, 5 million rows) | | {FLINK[case]} | |", ""]
     lines += _reading(found)
     absent = [name for name in WAYS if name not in {line["way"] for line in found}]
     if absent:
-        names = ", ".join(f"{name} (`{WAYS[name][0]}`)" for name in absent)
-        lines += [f"Left out of this run, because it is not installed here: {names}.", ""]
+        lines += [f"Not in this run: {', '.join(absent)}.", ""]
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 

@@ -210,8 +210,7 @@ def _constant(points: Points) -> Verdict:
 def _amta_first(points: Points) -> Verdict:
     amta, daba = points.last("", "Mem. AMTA"), points.last("", "DABA")
     shown = f"on the largest window AMTA {amta:.1f} us, DABA {daba:.1f} us"
-    why = "DABA's steps are a few comparisons in Python, AMTA's a walk over levels" if amta > daba else ""
-    return Verdict(HOLDS if amta <= daba else DOES_NOT, shown, why)
+    return Verdict(HOLDS if amta <= daba else DOES_NOT, shown)
 
 
 def _kvs_near(points: Points) -> Verdict:

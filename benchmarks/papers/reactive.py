@@ -324,11 +324,7 @@ def _small_windows(points: Points) -> Verdict:
     values = {kind: points.first("", f"{kind}, {ISS}") / points.first("", f"{kind}, {RA}") for kind in KINDS}
     shown = ", ".join(f"{kind} {value:.1f} times" for kind, value in values.items()) + " slower on a window of 4"
     word = HOLDS if max(values.values()) <= 1.2 else IN_PART if max(values.values()) <= 5 else DOES_NOT
-    return Verdict(
-        word,
-        shown,
-        "" if word == HOLDS else "the window's bookkeeping is Python too, and costs more than four combines",
-    )
+    return Verdict(word, shown)
 
 
 def _logarithmic(points: Points) -> Verdict:
@@ -347,7 +343,7 @@ def _tumbling(points: Points) -> Verdict:
     values = [points.last("", f"{kind}, {RA}") / points.last("", f"{kind}, {ISS}") for kind in KINDS]
     shown = f"RA takes {min(values):.1f} to {max(values):.1f} times as long"
     word = HOLDS if max(values) <= 1.3 else IN_PART if max(values) <= 5 else DOES_NOT
-    return Verdict(word, shown, "" if word == HOLDS else "walking a tree is dearer in Python than folding a list")
+    return Verdict(word, shown)
 
 
 def _resizing(points: Points) -> Verdict:
@@ -368,8 +364,7 @@ def _faster_than_aw(points: Points) -> Verdict:
         values += [a[n] / b[n] for n in a]
     middle = float(np.median(values))
     shown = f"AW takes {min(values):.2f} to {max(values):.2f} times as long, {middle:.2f} in the middle"
-    why = "where single values slide, AW's levels are as quick in Python as the flat array" if min(values) < 1 else ""
-    return Verdict(HOLDS if min(values) >= 1 else IN_PART if middle >= 1 else DOES_NOT, shown, why)
+    return Verdict(HOLDS if min(values) >= 1 else IN_PART if middle >= 1 else DOES_NOT, shown)
 
 
 def _linear_space(points: Points) -> Verdict:
@@ -395,17 +390,14 @@ def _never(points: Points) -> Verdict:
     even = points.series("break-even", "window size, 0 for never")
     shown = f"Count breaks even at {even['Count']:.0f}, Collect at {even['Collect']:.0f} (0: never)"
     word = HOLDS if not even["Count"] and not even["Collect"] else IN_PART if not even["Collect"] else DOES_NOT
-    why = "recomputation counts by adding ones here, and lists are joined by copying in both" if word != HOLDS else ""
-    return Verdict(word, shown, why)
+    return Verdict(word, shown)
 
 
 def _aw_table(points: Points) -> Verdict:
     values = [p.y for p in points.points]
     shown = f"T(AW) / T(RA) from {min(values):.2f} to {max(values):.2f}; the paper has 1.02 to 1.39"
     word = HOLDS if min(values) >= 1 else IN_PART if float(np.median(values)) >= 1 else DOES_NOT
-    return Verdict(
-        word, shown, "" if word == HOLDS else "in Python AW's levels are lists, as quick to write as the flat array"
-    )
+    return Verdict(word, shown)
 
 
 LOG = {"RA": lambda n: np.log2(max(n, 2))}

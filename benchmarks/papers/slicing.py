@@ -149,7 +149,7 @@ def _bytes(name: str, kind: str, slices: int, tuples: int) -> float:
 def latency(setting: Setting) -> Iterator[Step]:
     sizes = [n for n in (100, 1000, 10_000, 100_000) if n <= setting.rows(100_000, 1000)]
     for panel, aggregate in (("sum", sw.sum), ("median", sw.median)):
-        for n in sizes if panel == "sum" else sizes[:-1] or sizes:
+        for n in sizes if panel == "sum" else sizes[:2]:
 
             def run(panel: str = panel, aggregate: Any = aggregate, n: int = n) -> list[Point]:
                 names = ("LazySlicing", "EagerSlicing", "AggregateBuckets", "TupleBuffer", "AggregateTree")
@@ -242,16 +242,14 @@ def _slicers_scale(points: Points) -> Verdict:
     buckets = points.series("seconds", "AggregateBuckets")
     fall = buckets[min(buckets)] / buckets[max(buckets)]
     shown = f"LazySlicing falls {first / last:.1f} times from 1 to 1000 windows, buckets {fall:.0f} times"
-    return ratio_verdict(
-        fall / (first / last), 5, shown, "most edges are a slice of a few rows at 1000 lengths in distinct ms"
-    )
+    return ratio_verdict(fall / (first / last), 5, shown)
 
 
 def _orders_of_magnitude(points: Points) -> Verdict:
     best = max(points.last("seconds", name) for name in OTHERS)
     value = points.last("seconds", "LazySlicing") / best
     shown = f"at 1000 windows LazySlicing is {value:.1f} times as fast as the best of buckets, tuple buffer and tree"
-    why = "a batch of rows updates every node of the tree once, which the paper's tree, a row at a time, cannot"
+    why = "rows come in batches, and a batch updates every node of the tree once: about two combines a row, and not 17"
     return ratio_verdict(value, 10, shown, why)
 
 
@@ -288,7 +286,9 @@ def _data_does_not_matter(points: Points) -> Verdict:
     worst = max(max(ratios), 1 / min(ratios))
     word = HOLDS if worst <= 1.5 else IN_PART if worst <= 4 else DOES_NOT
     why = (
-        "" if word == HOLDS else "100 rows a second are fewer rows in a slice of equal length: the rate, not the values"
+        ""
+        if word == HOLDS
+        else "its 100 rows a second, and not 2000, make slices of fewer rows: the rate differs, not only the values"
     )
     return Verdict(word, f"football is between {min(ratios):.1f} and {max(ratios):.1f} times as fast as machines", why)
 
@@ -327,7 +327,8 @@ def _engine_latency(points: Points) -> Verdict:
     lazy, prefix = points.last("sum", "slicewise, lazy (arrays)"), points.last("sum", "slicewise, prefix (arrays)")
     eager = points.last("sum", "slicewise, eager (arrays)")
     shown = f"through the engine: lazy {lazy:,.0f} us, eager {eager:.0f} us, prefix {prefix:.0f} us for the most slices"
-    why = "an array of so few slices is folded faster than a tree is walked in Python; a step costs 100 us anyway"
+    fixed = points.first("sum", "slicewise, lazy (arrays)")
+    why = f"a step has a fixed cost ({fixed:.0f} us with 100 slices), and an array is folded fast beside it"
     return ratio_verdict(lazy / eager, 10, shown, why)
 
 
@@ -335,13 +336,12 @@ def _buckets_lowest(points: Points) -> Verdict:
     names = ("LazySlicing", "EagerSlicing", "TupleBuffer", "AggregateTree")
     buckets, rest = points.last("sum", "AggregateBuckets"), min(points.last("sum", name) for name in names)
     shown = f"buckets {buckets:.0f} us, the next best {rest:.0f} us"
-    why = "what both cost is finding out which windows are due, which Python does in tens of microseconds"
-    return Verdict(HOLDS if buckets <= rest else IN_PART if buckets <= 1.5 * rest else DOES_NOT, shown, why)
+    return Verdict(HOLDS if buckets <= rest else IN_PART if buckets <= 1.5 * rest else DOES_NOT, shown)
 
 
 def _share_flat(points: Points) -> Verdict:
     series = points.series("a: share out of order, %", "LazySlicing")
-    return flat_verdict(series, 1.5, "LazySlicing", "rows in order need not be sorted, the others are")
+    return flat_verdict(series, 1.5, "LazySlicing")
 
 
 def _delay_flat(points: Points) -> Verdict:
@@ -355,7 +355,7 @@ def _buffer_decays(points: Points) -> Verdict:
         series = points.series("a: share out of order, %", name)
         values[name] = series[min(series)] / series[max(series)]
     shown = ", ".join(f"{name} falls {value:.1f} times" for name, value in values.items())
-    why = "Python's list moves pointers faster than a row costs otherwise" if min(values.values()) < 1.2 else ""
+    why = "inserting into a list of 50 000 moves its pointers in about 10 us" if min(values.values()) < 1.2 else ""
     return Verdict(
         HOLDS if min(values.values()) >= 1.2 else IN_PART if max(values.values()) > 1.2 else DOES_NOT, shown, why
     )

@@ -259,20 +259,14 @@ def _similar(points: Points) -> Verdict:
     holistic = min(time_based["median"], time_based["90 %"])
     shown = f"from {min(rates):.1f} to {max(rates):.1f} M/s; median {holistic:.1f}"
     word = HOLDS if max(rates) / min(rates) <= 3 and holistic < min(rates) else IN_PART
-    why = (
-        ""
-        if word == HOLDS
-        else "arrays of counts are added faster than logarithms are taken, and nothing else takes time"
-    )
-    return Verdict(word, shown, why)
+    return Verdict(word, shown)
 
 
 def _inverse(points: Points) -> Verdict:
     count = points.series("count", "")
     value = count["sum"] / count["sum without inverse"]
     shown = f"count windows: sum {count['sum']:.2f}, without its inverse {count['sum without inverse']:.2f} M/s"
-    why = "rows wait until their order is final and are then cut once, so that next to nothing is moved between slices"
-    return ratio_verdict(value, 1.5, shown, why, part=1.05)
+    return ratio_verdict(value, 1.5, shown, part=1.05)
 
 
 def _extremes(points: Points) -> Verdict:
@@ -289,14 +283,13 @@ def _holistic(points: Points) -> Verdict:
         rivals = [points.last(panel, name) for name in ("AggregateBuckets", "TupleBuckets", "TupleBuffer")]
         values.append(points.last(panel, "LazySlicing") / max(rivals))
     shown = f"at 20 windows {values[0]:.1f} (football) and {values[-1]:.1f} (machines) times the best alternative"
-    return ratio_verdict(min(values), 1.2, shown, "a sorted list is merged at C speed, whichever technique asks for it")
+    return ratio_verdict(min(values), 1.2, shown)
 
 
 def _machines_faster(points: Points) -> Verdict:
     a, b = points.last("machines", "LazySlicing"), points.last("football", "LazySlicing")
     shown = f"machines {a:.3f}, football {b:.3f} M/s"
-    why = "partials are sorted values here, without run lengths on single values" if a < b else ""
-    return Verdict(HOLDS if a >= b else DOES_NOT, shown, why)
+    return Verdict(HOLDS if a >= b else DOES_NOT, shown)
 
 
 def _linear(points: Points) -> Verdict:
@@ -315,10 +308,7 @@ def _measures_same(points: Points) -> Verdict:
     a, b = points.series("", "time"), points.series("", "another measure")
     ratios = [a[x] / b[x] for x in b]
     shown = f"time is {min(ratios):.1f} to {max(ratios):.1f} times as fast"
-    why = (
-        "a measure may go back, so its rows are kept in order, and windows are found from rows; only time is known "
-        "to advance"
-    )
+    why = "windows on a column are found from rows in order (docs/inside.md), windows on time from slices"
     return Verdict(HOLDS if max(ratios) <= 1.5 else DOES_NOT, shown, why)
 
 
@@ -349,9 +339,7 @@ def _parallel(points: Points) -> Verdict:
         f"two cores {gain:.2f} times one; {ratio:.0f} times Spark's own windows, local-cluster "
         f"{ours['local-cluster[2,1,1024]']:.2f} M/s"
     )
-    return ratio_verdict(
-        min(gain / 1.5, ratio / 10), 1, shown, "starting jobs and the shuffle take part of so small a run", part=0.6
-    )
+    return ratio_verdict(min(gain / 1.5, ratio / 10), 1, shown, part=0.6)
 
 
 FIGURES = (
