@@ -14,6 +14,7 @@ SCRIPTS = sorted(path for path in BENCHMARKS.glob("*.py") if not path.stem.start
 
 sys.path.insert(0, str(BENCHMARKS))
 import _harness as harness  # noqa: E402
+import peers  # noqa: E402
 
 
 def imported(path: Path) -> set[str]:
@@ -57,3 +58,34 @@ def test_bars_say_whether_they_were_reached(capsys):
     assert harness.bar("fast", 2, at_least=1)
     assert not harness.bar("small", 2, at_most=1)
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["reached", "REACHED"]
+
+
+# Peers
+
+
+def test_peers_agree_on_every_window_and_make_a_page(tmp_path):
+    """Those that need no JVM; the others join in `make peers`."""
+    assert peers.main(["--rows", "20000", "--repeat", "1", "--skip", "Spark", "--save", str(tmp_path / "p.json")]) == 0
+    found = harness.load(tmp_path / "p.json")
+    assert {line["case"] for line in found} == set(peers.CASES)
+    assert {"slicewise in process", "pandas, floor + rolling by hand"} <= {line["way"] for line in found}
+    peers.write_page(tmp_path / "peers.md", found, harness.environment())
+    page = (tmp_path / "peers.md").read_text()
+    assert page.count("| slicewise in process |") == len(peers.CASES)
+    assert "Not in this run: slicewise on Spark, Spark, groupBy + RANGE frame by hand, Spark, window" in page
+
+
+def test_ways_that_are_not_installed_are_named(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(peers.WAYS, "Nobody's", ("no_such_package", peers.in_process, 1))
+    peers.main(["--rows", "20000", "--repeat", "1", "--skip", "Spark", "pandas", "--only", "tumbling"])
+    assert "Nobody's: no_such_package is not installed, left out" in capsys.readouterr().out
+
+
+def test_a_wrong_answer_stops_the_run(monkeypatch):
+    def wrong(rows, length, every):
+        run, answer = peers.in_process(rows, length, every)
+        return run, lambda found: (0, *answer(found)[1:])
+
+    monkeypatch.setattr(peers, "WAYS", {"wrong": ("numpy", wrong, 1)})
+    with pytest.raises(SystemExit, match=r"^tumbling 1 s: wrong says \(0, "):
+        peers.main(["--rows", "20000", "--repeat", "1", "--only", "tumbling"])

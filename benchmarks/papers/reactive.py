@@ -127,12 +127,29 @@ def capacities(setting: Setting) -> Iterator[Step]:
         def run(n: int = n) -> list[Point]:
             found = []
             for kind, aggregate in KINDS.items():
-                fixed = slide_seconds(RA, aggregate(), n, 1)
+                fixed = _fixed(aggregate(), n)
                 found.append(Point.of("", f"{kind}, fixed", n, [s * 1e6 for s in fixed]))
                 found.append(Point.of("", f"{kind}, oscillating", n, [s * 1e6 for s in _oscillating(aggregate(), n)]))
             return found
 
         yield Step("", n, run)
+
+
+def _fixed(aggregate: Aggregate, n: int) -> list[float]:
+    """Seconds per slide of a window of n: a trigger after what leaves and after what comes, as while it oscillates."""
+    window, values = ReactiveAggregator(aggregate, capacity=n), windows.numbers(2 * n)
+    window.insert_many(values[:n])
+    window.trigger()
+    taken = []
+    for _ in range(3):
+        started = time.perf_counter()
+        for value in values[:n]:
+            window.evict()
+            window.trigger()
+            window.insert(value)
+            window.trigger()
+        taken.append((time.perf_counter() - started) / n)
+    return taken
 
 
 def _oscillating(aggregate: Aggregate, n: int) -> list[float]:

@@ -355,7 +355,7 @@ def _buffer_decays(points: Points) -> Verdict:
         series = points.series("a: share out of order, %", name)
         values[name] = series[min(series)] / series[max(series)]
     shown = ", ".join(f"{name} falls {value:.1f} times" for name, value in values.items())
-    why = "inserting into a list of 50 000 moves its pointers in about 10 us" if min(values.values()) < 1.2 else ""
+    why = "row by row only the first 3000 rows are run, and a list moves so few pointers in microseconds"
     return Verdict(
         HOLDS if min(values.values()) >= 1.2 else IN_PART if max(values.values()) > 1.2 else DOES_NOT, shown, why
     )
