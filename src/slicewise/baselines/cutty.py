@@ -24,10 +24,7 @@ class _AtStarts(InOrderSlices):
         return self.context.windows.edges(low, high, ends=False)
 
     def next_edge(self, after: int) -> int:
-        windows = self.context.windows
-        return int(
-            (windows.offset + ((after - windows.offset) // windows.every + 1) * windows.every).min(initial=2**61)
-        )
+        return self.context.windows.next_start(after)
 
 
 class CuttyLazy(Baseline):

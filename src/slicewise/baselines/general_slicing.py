@@ -70,8 +70,7 @@ class _Slices(Technique):
             gaps = self.context.gaps.values()
             windows = self.context.windows
             start = max([windows.edge_before(time), *(time // gap * gap for gap in gaps)])
-            behind = windows.offset + ((time - windows.offset) // windows.every + 1) * windows.every
-            ends = [int(behind.min(initial=2**61)), windows.next_end(time)]
+            ends = [windows.next_start(time), windows.next_end(time)]
             self._slice = start, min([*ends, *((time // gap + 1) * gap for gap in gaps)])
         return start
 

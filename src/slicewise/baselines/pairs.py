@@ -24,9 +24,7 @@ class _AtEdges(InOrderSlices):
         return self.context.windows.edges(low, high)
 
     def next_edge(self, after: int) -> int:
-        windows = self.context.windows
-        starts = windows.offset + ((after - windows.offset) // windows.every + 1) * windows.every
-        return min(int(starts.min(initial=2**61)), windows.next_end(after))
+        return min(self.context.windows.next_start(after), self.context.windows.next_end(after))
 
 
 class Pairs(Baseline):

@@ -29,7 +29,7 @@ class _Windows(Technique):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        queries = sorted({*context.windows.query.tolist(), *context.gaps})
+        queries = [*context.windows.queries, *context.gaps]
         self._windows = {query: ReactiveAggregator(context.aggregate) for query in queries}
         self._times: dict[int, list[int]] = {query: [] for query in queries}
 

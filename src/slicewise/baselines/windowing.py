@@ -1,7 +1,7 @@
 """Windowing: where the windows of a workload lie, for all its queries at once. Shared by all baselines.
 
-Tumbling and sliding windows, and those of a table, are arithmetic on arrays with an entry per query (per window of a
-table). Sessions are found from rows, one :class:`Sessions` per query and key.
+Tumbling and sliding windows are arithmetic on arrays with an entry per query, those of tables are searched for.
+Sessions are found from rows, one :class:`Sessions` per query and key.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from slicewise.windows import Sliding, TableEdges, Window
 
 __all__ = ["Due", "Sessions", "TimeWindows"]
 
-#: The slide of a window that comes only once: further than any event time.
-ONCE = 2**61
+#: Further than any event time.
+NEVER = 2**61
 
 
 class Due(NamedTuple):
@@ -49,50 +49,64 @@ class TimeWindows:
     """
 
     def __init__(self, windows: dict[int, Window]) -> None:
-        rows = [(query, *row) for query, window in windows.items() for row in _progressions(window)]
-        columns = np.array(rows, np.int64).reshape(-1, 4).T
-        self.query, self.offset, self.length, self.every = columns
-
-    def __len__(self) -> int:
-        return len(self.query)
+        regular = [(query, *_progression(w)) for query, w in windows.items() if isinstance(w, Sliding)]
+        self.query, self.offset, self.length, self.every = np.array(regular, np.int64).reshape(-1, 4).T
+        listed = [
+            (q, start, end) for q, w in windows.items() if isinstance(w, TableEdges) for start, end, _ in w.table.rows()
+        ]
+        self.listed = _Listed(np.array(listed, np.int64).reshape(-1, 3))
+        self.queries = sorted(windows)
 
     def ended(self, low: int, high: int, first: int, last: int) -> Due:
         """The windows that end in ``(low, high]`` and may hold rows from ``first`` to ``last``."""
         base = self.offset + self.length
         k = (max(low, first) - base) // self.every + 1
         behind = np.minimum((high - base) // self.every, (last - self.offset) // self.every) + 1
-        count = np.maximum(behind - k, 0)
-        row = np.repeat(np.arange(len(k)), count)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+        row, nth = _counted(np.maximum(behind - k, 0))
         start = self.offset[row] + (k[row] + nth) * self.every[row]
-        return Due(self.query[row], start, start + self.length[row])
+        regular = Due(self.query[row], start, start + self.length[row])
+        listed = self.listed.ended(max(low, first), high, last)
+        return (
+            Due(*(np.concatenate(columns) for columns in zip(regular, listed, strict=True)))
+            if len(listed.end)
+            else regular
+        )
 
     def edges(self, low: int, high: int, *, ends: bool = True) -> np.ndarray:
         """Where windows start, and end, after ``low`` and at or before ``high``; in order, each once."""
-        offset = np.concatenate([self.offset, self.offset + self.length]) if ends else self.offset
-        every = np.concatenate([self.every, self.every]) if ends else self.every
+        offset, every = self._grids(ends)
         k = (low - offset) // every + 1
-        count = np.maximum((high - offset) // every + 1 - k, 0)
-        row = np.repeat(np.arange(len(k)), count)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-        return np.unique(offset[row] + (k[row] + nth) * every[row])
+        row, nth = _counted(np.maximum((high - offset) // every + 1 - k, 0))
+        listed = _between(self.listed.edges if ends else self.listed.starts, low, high)
+        return np.unique(np.concatenate([offset[row] + (k[row] + nth) * every[row], listed]))
+
+    def _grids(self, ends: bool) -> tuple[np.ndarray, np.ndarray]:
+        if not ends:
+            return self.offset, self.every
+        return np.concatenate([self.offset, self.offset + self.length]), np.concatenate([self.every, self.every])
 
     def edge_before(self, time: int) -> int:
         """The last edge at or before an instant; further back than all rows if there is none."""
-        offset = np.concatenate([self.offset, self.offset + self.length])
-        every = np.concatenate([self.every, self.every])
+        offset, every = self._grids(True)
         edges = offset + (time - offset) // every * every
-        return int(edges.max()) if len(edges) else -ONCE
+        place = int(np.searchsorted(self.listed.edges, time, side="right"))
+        return max(int(edges.max(initial=-NEVER)), int(self.listed.edges[place - 1]) if place else -NEVER)
+
+    def next_start(self, after: int) -> int:
+        """The first start after an instant."""
+        starts = self.offset + ((after - self.offset) // self.every + 1) * self.every
+        return min(int(starts.min(initial=NEVER)), _first_after(self.listed.starts, after))
 
     def next_end(self, after: int) -> int:
         """The first end after an instant."""
         base = self.offset + self.length
-        return int((base + ((after - base) // self.every + 1) * self.every).min()) if len(self) else ONCE
+        ends = base + ((after - base) // self.every + 1) * self.every
+        return min(int(ends.min(initial=NEVER)), _first_after(self.listed.end, after))
 
     def needed_from(self, horizon: int) -> int:
         """The start of the first window that ends after an instant: what lies before is in none."""
         k = (horizon - self.offset - self.length) // self.every + 1
-        return int((self.offset + k * self.every).min()) if len(self) else ONCE
+        return min(int((self.offset + k * self.every).min(initial=NEVER)), self.listed.needed_from(horizon))
 
     def holding(self, time: int, after: int, upto: int) -> list[tuple[int, int, int]]:
         """The windows that hold an instant and end in ``(after, upto]``, as (query, start, end)."""
@@ -106,12 +120,49 @@ class TimeWindows:
         return math.gcd(*self.length.tolist(), *self.every.tolist(), *shifts)
 
 
-def _progressions(window: Window) -> list[tuple[int, int, int]]:
-    """A window as (offset, length, every); one entry per window of a table."""
-    if isinstance(window, TableEdges):
-        return [(start, end - start, ONCE) for start, end, _ in window.table.rows()]
-    assert isinstance(window, Sliding)
-    return [(window.offset, int(window.length.size), int(window.every.size))]
+class _Listed:
+    """The windows of tables by their ends, so that a step looks at those around it and not at all of them."""
+
+    def __init__(self, windows: np.ndarray) -> None:
+        self.query, self.start, self.end = windows[np.argsort(windows[:, 2], kind="stable")].T
+        self.starts, self.edges = np.unique(self.start), np.unique(np.concatenate([self.start, self.end]))
+        #: The earliest start of each window and of those that end after it.
+        self._earliest = np.minimum.accumulate(self.start[::-1])[::-1]
+
+    def ended(self, low: int, high: int, last: int) -> Due:
+        some = slice(*np.searchsorted(self.end, [low, high], side="right"))
+        chosen = self.start[some] <= last
+        return Due(self.query[some][chosen], self.start[some][chosen], self.end[some][chosen])
+
+    def needed_from(self, horizon: int) -> int:
+        return _at(self._earliest, int(np.searchsorted(self.end, horizon, side="right")))
+
+
+def _at(values: np.ndarray, place: int) -> int:
+    return int(values[place]) if place < len(values) else NEVER
+
+
+def _first_after(values: np.ndarray, after: int) -> int:
+    return _at(values, int(np.searchsorted(values, after, side="right")))
+
+
+def _between(values: np.ndarray, low: int, high: int) -> np.ndarray:
+    return values[slice(*np.searchsorted(values, [low, high], side="right"))]
+
+
+def _counted(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of rows, each as often as it counts, and how often it came before.
+
+    >>> _counted(np.array([2, 0, 1]))
+    (array([0, 0, 2]), array([0, 1, 0]))
+    """
+    row = np.repeat(np.arange(len(count)), count)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+
+
+def _progression(window: Sliding) -> tuple[int, int, int]:
+    """A window as (offset, length, every)."""
+    return window.offset, int(window.length.size), int(window.every.size)
 
 
 class Sessions:
