@@ -408,8 +408,49 @@ def test_sliding_mixes_no_duration_with_an_integer():
 
 
 def test_an_offset_needs_one_measure():
-    with refuses("`offset` needs `length` and `every` in the same measure; leave it out"):
-        sw.sliding(rows(10), every="5 seconds", offset="1 second")
+    with refuses("`offset` must be in the measure of the window; got 1 with '5 seconds'"):
+        sw.sliding(rows(10), every="5 seconds", offset=1)
+    with refuses("`offset` shifts ticks of event time; got '1 second' with every=rows(5); leave it out"):
+        sw.sliding("1 minute", every=rows(5), offset="1 second")
+    with refuses("`offset` shifts ticks of event time; got 3 with every=rows(1); leave it out"):
+        sw.policy(too_old, offset=3)
+
+
+@pytest.mark.parametrize(
+    ("window", "text"),
+    [
+        (
+            sw.sliding(rows(10), every="1 minute", offset="90 seconds"),
+            "sliding(rows(10), every='1 minute', offset='30 seconds')",
+        ),
+        (sw.sliding(units(5, "km"), every=10, offset=-3), "sliding(units(5, 'km'), every=10, offset=7)"),
+        (
+            sw.adaptive("v", every="1 hour", offset="5 minutes"),
+            "adaptive('v', confidence=0.002, every='1 hour', offset='5 minutes')",
+        ),
+    ],
+)
+def test_windows_with_ticks_of_event_time_have_an_offset_whatever_their_length_is_in(window, text):
+    assert repr(window) == text
+    in_seconds = sw.Workload("t", unit="seconds").query("q", window, n=sw.count()).queries[0].window
+    assert in_seconds.offset * 10**6 == window.offset or window.offset == in_seconds.offset == 7
+
+
+def test_ticks_are_shifted():
+    op = sw.Workload("t").query("q", sw.sliding(rows(2), every=10, offset=3), n=sw.count(), s=sw.sum("v")).operator()
+    op.process_batch({"t": [1, 4, 5, 15], "v": [1, 2, 4, 8]})
+    assert [(r.start, r.end, r.values["s"]) for r in op.close()] == [(1, 3, 1), (4, 13, 6), (5, 23, 12)]
+
+
+def test_shifted_ticks_between_two_rows_are_alike_whether_one_by_one_or_together(monkeypatch):
+    found = []
+    for few in (0, 10**6):
+        monkeypatch.setattr("slicewise.slicing.rows.ticks.FEW_TICKS", few)
+        op = sw.Workload("t").query("q", sw.sliding(rows(2), every=10, offset=-3), n=sw.count()).operator()
+        op.process_batch({"t": [1, 4, 205, 206]})
+        found.append([(r.start, r.end, r.values["n"]) for r in [*op.advance(100), *op.close()]])
+    assert found[0] == found[1]
+    assert [end for _, end, _ in found[0]] == list(range(7, 208, 10))
 
 
 def test_an_offset_is_in_the_measure_of_the_window():
@@ -568,7 +609,7 @@ def test_a_policy_watches_aggregates():
         (lambda: sw.tumbling("0 seconds"), "length"),
         (lambda: sw.tumbling(10, offset="1 second"), "offset"),
         (lambda: sw.sliding("1 second", every=5), "every"),
-        (lambda: sw.sliding(rows(5), every=5, offset=1), "offset"),
+        (lambda: sw.sliding(5, every=rows(5), offset=1), "offset"),
         (lambda: sw.session(rows(5)), "gap"),
         (lambda: sw.cumulative(10, every="1 second"), "every"),
         (lambda: sw.cumulative(10, every=3), "every"),

@@ -226,16 +226,18 @@ class ResultSchema:
 class Repeats:
     """Ticks in a row at which one and the same range of rows is reported; only the end of the window differs.
 
-    Window ``i`` ends at the ticks ``tick[i] * size``, ``(tick[i] + 1) * size``, ..., of which there are ``count[i]``.
+    Window ``i`` ends at the ticks ``tick[i] * size + offset``, ``(tick[i] + 1) * size + offset``, ..., of which there
+    are ``count[i]``.
     """
 
     tick: np.ndarray
     count: np.ndarray
     size: int | float
+    offset: int = 0
 
     def take(self, index: np.ndarray) -> Repeats:
         """The windows at ``index``."""
-        return Repeats(self.tick[index], self.count[index], self.size)
+        return Repeats(self.tick[index], self.count[index], self.size, self.offset)
 
     def spread(self, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
         """Of all ticks, one window after the other, those from ``low`` to before ``high``: whose they are, and ends.
@@ -246,7 +248,7 @@ class Repeats:
         behind = np.cumsum(self.count)
         nth = np.arange(low, high)
         which = np.searchsorted(behind, nth, side="right")
-        return which, (self.tick[which] + nth - (behind - self.count)[which]) * self.size
+        return which, (self.tick[which] + nth - (behind - self.count)[which]) * self.size + self.offset
 
 
 @record

@@ -223,7 +223,7 @@ def context_windows() -> st.SearchStrategy[Any]:
     return st.one_of(
         st.builds(sw.tumbling, some),
         st.builds(lambda n, m: sw.sliding(n, every=m), some, some),
-        st.builds(lambda n, e: sw.sliding(n, every=e), some, st.integers(2, 15)),
+        st.builds(lambda n, e, o: sw.sliding(n, every=e, offset=o), some, st.integers(2, 15), st.integers(-9, 9)),
         st.builds(lambda n, m: sw.sliding(n, every=m), st.integers(1, 20), few),
         st.builds(lambda x, y: sw.sliding(x, every=y), measure, measure),
         st.builds(lambda x, y: sw.sliding(x, every=y), measure, st.one_of(few, st.integers(2, 15))),
@@ -251,8 +251,16 @@ def context_windows() -> st.SearchStrategy[Any]:
             lambda places: sw.user_defined(places, columns=["v", "w"])
         ),
         st.builds(lambda m: sw.policy(at_most_five, watch={"n": sw.count()}, every=m), ticks),
+        st.builds(
+            lambda m, o: sw.policy(at_most_five, watch={"n": sw.count()}, every=m, offset=o),
+            st.integers(2, 15),
+            st.integers(-9, 9),
+        ),
         st.builds(lambda m: sw.policy(leaves_three, watch={"v": sw.sum("v")}, every=m, monotone=False), ticks),
         st.builds(lambda m: sw.adaptive("v", confidence=0.9, every=m), ticks),
+        st.builds(
+            lambda m, o: sw.adaptive("v", confidence=0.9, every=m, offset=o), st.integers(2, 15), st.integers(1, 9)
+        ),
     )
 
 

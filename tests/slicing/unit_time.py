@@ -75,7 +75,7 @@ def _window(window: Window, length: Length, instant: Callable[[int], tuple[int, 
     for name, value in ((f.name, getattr(window, f.name)) for f in dataclasses.fields(window)):
         if isinstance(value, Amount) and value.measure == INTEGER:
             changes[name] = length(int(value.size), name)
-        elif name == "offset" and value and window.measure == INTEGER:
+        elif name == "offset" and value and window.lengths["every"].measure == INTEGER:
             changes[name] = length(value, name).size
         elif name in ("since", "start", "end") and window.measure == INTEGER:
             changes[name], changes["on"] = instant(value)

@@ -24,7 +24,7 @@ def adaptive(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
         while _has_changed(values[front : i + 1], window.confidence):
             front += 1
         fronts.append(front)
-    return looking_back(rows, window.every, lambda high: fronts[high - 1])
+    return looking_back(rows, window, lambda high: fronts[high - 1])
 
 
 def histogram(n: int) -> list[int]:

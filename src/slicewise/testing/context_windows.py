@@ -285,15 +285,15 @@ def multi_measure(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
     """
     length = query.window.length
     if length.measure == ROWS:
-        return looking_back(rows, query.window.every, lambda high: max(0, high - length.size))
+        return looking_back(rows, query.window, lambda high: max(0, high - length.size))
     measures = measured(rows, length.measure.column)
-    return looking_back(rows, query.window.every, lambda high: bisect_right(measures, measures[high - 1] - length.size))
+    return looking_back(rows, query.window, lambda high: bisect_right(measures, measures[high - 1] - length.size))
 
 
-def looking_back(rows: Sequence[Row], every: Amount, low_of: Callable[[int], int]) -> list[WindowRange]:
+def looking_back(rows: Sequence[Row], window: Any, low_of: Callable[[int], int]) -> list[WindowRange]:
     """At each tick of ``every``, the rows before it from ``low_of(high)`` on, where ``high`` of them come before."""
-    windows = []
-    for tick in _ticks(rows, every):
+    every, windows = window.every, []
+    for tick in _ticks(rows, every, window.offset):
         low = low_of(tick.high)
         if low < tick.high:
             start = low if every.measure == ROWS else measured(rows, every.measure.column)[low]
@@ -301,7 +301,7 @@ def looking_back(rows: Sequence[Row], every: Amount, low_of: Callable[[int], int
     return windows
 
 
-def _ticks(rows: Sequence[Row], every: Amount) -> list[Tick]:
+def _ticks(rows: Sequence[Row], every: Amount, offset: int) -> list[Tick]:
     """From the first tick after the first row to the first after the last row; of rows, every m-th."""
     if every.measure == ROWS:
         highs = range(int(every.size), len(rows) + 1, int(every.size))
@@ -309,7 +309,7 @@ def _ticks(rows: Sequence[Row], every: Amount) -> list[Tick]:
     column = every.measure.column
     measures = measured(rows, column)
     ticks = []
-    for at in ticks_over(measures[0], measures[-1], every.size) if rows else ():
+    for at in ticks_over(measures[0], measures[-1], every.size, offset) if rows else ():
         high = bisect_left(measures, at)
         if column is None:
             ticks.append(Tick(at, high, at, at - 1))

@@ -53,8 +53,12 @@ def after_gaps(
         every = query.window.lengths.get("every")
         if every is not None and every.measure.is_event_time and _ticks(query.window):
             counted = sorted((row for row in [*known, *new] if counts(i, row)), key=lambda row: row.time)
-            wrong |= set(jumps(counted, set(known), lambda row: row.time, every.size))
+            wrong |= set(jumps(counted, set(known), _from(query.window.offset), every.size))
     return wrong
+
+
+def _from(offset: int) -> Callable[[Row], int]:
+    return lambda row: row.time - offset
 
 
 def _ticks(window: Any) -> bool:

@@ -164,7 +164,7 @@ def policy(query: Any, rows: Sequence[Row]) -> list[WindowRange]:
             _check_monotone(query, row, total, rows[front : i + 1], high - front)
         front = high - 1
         fronts.append(front)
-    return looking_back(rows, window.every, lambda high: fronts[high - 1])
+    return looking_back(rows, window, lambda high: fronts[high - 1])
 
 
 def _check_monotone(query: Any, row: Row, total: dict[str, Any], rows: Sequence[Row], failed: int) -> None:

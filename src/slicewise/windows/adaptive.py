@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from slicewise.amounts import Amount, Measure, to_amount
 from slicewise.errors import QueryError
 from slicewise.windows.custom import EVERY_ROW
 from slicewise.windows.kinds import Context, Window
-from slicewise.windows.parameters import Length, format_amount
+from slicewise.windows.parameters import Length, format_amount, format_offset, offset_in_unit, read_tick_offset
 
 __all__ = ["Adaptive", "adaptive"]
 
@@ -26,6 +27,7 @@ class Adaptive(Window):
     column: str
     confidence: float = 0.002
     every: Amount = EVERY_ROW
+    offset: int = 0
 
     @property
     def context(self) -> Context:
@@ -46,12 +48,16 @@ class Adaptive(Window):
                 f"`adaptive` needs numbers; got {type_} for {self.column!r}: cast the column to a numeric type first"
             )
 
+    def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
+        return offset_in_unit(self.offset, self.every.measure, unit)
+
     def __repr__(self) -> str:
         every = "" if self.every == EVERY_ROW else f", every={format_amount(self.every)}"
-        return f"adaptive({self.column!r}, confidence={self.confidence!r}{every})"
+        offset = format_offset(self.offset, self.every.measure)
+        return f"adaptive({self.column!r}, confidence={self.confidence!r}{every}{offset})"
 
 
-def adaptive(column: str, confidence: float = 0.002, *, every: Length | None = None) -> Adaptive:
+def adaptive(column: str, confidence: float = 0.002, *, every: Length | None = None, offset: Length = 0) -> Adaptive:
     """A window that finds its own length: the latest rows over which the mean of a column has not changed (ADWIN).
 
     Every row joins. Then, while some cut of the window into ``n0`` older and ``n1`` newer rows has means that differ by
@@ -67,6 +73,8 @@ def adaptive(column: str, confidence: float = 0.002, *, every: Length | None = N
     every : str, int, timedelta or Amount, optional
         When the window is reported: after every row by default, after each ``sw.rows(n)``, at ticks of event time, or
         of units of a column.
+    offset : str, int or timedelta, optional
+        How far ticks of event time are shifted; also backwards.
 
     Returns
     -------
@@ -99,4 +107,5 @@ def adaptive(column: str, confidence: float = 0.002, *, every: Length | None = N
     number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
     if not number or not 0 < confidence < 1:
         raise QueryError(f"`confidence` must lie between 0 and 1; got {confidence!r}", parameter="confidence")
-    return Adaptive(column, float(confidence), EVERY_ROW if every is None else to_amount(every, name="every"))
+    ticks = EVERY_ROW if every is None else to_amount(every, name="every")
+    return Adaptive(column, float(confidence), ticks, read_tick_offset(offset, ticks))

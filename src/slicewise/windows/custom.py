@@ -15,7 +15,15 @@ from slicewise.amounts import ROWS, TIME, Amount, Measure, to_amount
 from slicewise.errors import QueryError
 from slicewise.plain import classes_in
 from slicewise.windows.kinds import Context, Window
-from slicewise.windows.parameters import Length, check_columns, format_amount, format_code
+from slicewise.windows.parameters import (
+    Length,
+    check_columns,
+    format_amount,
+    format_code,
+    format_offset,
+    offset_in_unit,
+    read_tick_offset,
+)
 
 __all__ = ["Evict", "Policy", "UserDefined", "policy", "user_defined"]
 
@@ -127,6 +135,7 @@ class Policy(Window):
     every: Amount = EVERY_ROW
     monotone: bool = True
     store: Any = None
+    offset: int = 0
 
     @property
     def context(self) -> Context:
@@ -149,9 +158,12 @@ class Policy(Window):
         for _, aggregate in self.watch:
             aggregate.bind(*(types[column] for column in aggregate.columns))
 
+    def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
+        return offset_in_unit(self.offset, self.every.measure, unit)
+
     def __repr__(self) -> str:
-        monotone = "" if self.monotone else ", monotone=False"
-        return f"policy({format_code(self.evict)}, every={format_amount(self.every)}{monotone})"
+        offset, monotone = format_offset(self.offset, self.every.measure), "" if self.monotone else ", monotone=False"
+        return f"policy({format_code(self.evict)}, every={format_amount(self.every)}{offset}{monotone})"
 
 
 def user_defined(factory: Callable[[], Any], *, columns: Sequence[str] = (), deterministic: bool = True) -> UserDefined:
@@ -243,6 +255,7 @@ def policy(
     *,
     watch: Mapping[str, Aggregate] | None = None,
     every: Length | None = None,
+    offset: Length = 0,
     monotone: bool = True,
     store: Any = None,
 ) -> Policy:
@@ -258,6 +271,8 @@ def policy(
     every : str, int, timedelta or Amount, optional
         When the window is reported: after every row by default, after each ``sw.rows(n)``, at ticks of event time, or
         of units of a column.
+    offset : str, int or timedelta, optional
+        How far ticks of event time are shifted; also backwards.
     monotone : bool, optional
         Once ``evict`` is false for some of the oldest rows it is false for more of them, as it is where a window is to
         be kept large enough, or recent enough. Then whole subtrees leave at once. False for a rule of which that cannot
@@ -303,4 +318,4 @@ def policy(
         raise QueryError(
             f"`store` must be a store such as sw.swag.DiskStore('folder'); got {store!r}", parameter="store"
         )
-    return Policy(evict, watched, ticks, monotone, store)
+    return Policy(evict, watched, ticks, monotone, store, read_tick_offset(offset, ticks))

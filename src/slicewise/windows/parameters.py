@@ -22,7 +22,9 @@ __all__ = [
     "format_offset",
     "format_position",
     "in_time_unit",
+    "offset_in_unit",
     "read_offset",
+    "read_tick_offset",
 ]
 
 #: What :func:`slicewise.amounts.to_amount` reads, and :func:`slicewise.amounts.to_position`.
@@ -48,6 +50,25 @@ def read_offset(offset: Length, length: Amount) -> int:
             parameter="offset",
         )
     return amount.size % length.size  # type: ignore[return-value]  # a float for units that are floats
+
+
+def read_tick_offset(offset: Length, every: Amount) -> int:
+    """The same for windows that are reported at ticks of ``every``, which must be event time to be shifted."""
+    amount = to_offset(offset, name="offset")
+    if amount.size and not every.measure.is_event_time:
+        raise QueryError(
+            f"`offset` shifts ticks of event time; got {format_amount(amount)} with every={format_amount(every)}; "
+            "leave it out",
+            parameter="offset",
+        )
+    return read_offset(offset, every)
+
+
+def offset_in_unit(offset: int, measure: Measure, unit: str | None) -> dict[str, Any]:
+    """The parameter ``offset`` of a window, which is on a measure, in the unit of the time column."""
+    if not offset or not measure.is_event_time:
+        return {}
+    return {"offset": in_time_unit(Amount(offset, measure), unit, "offset").size}
 
 
 def check_conditions(conditions: Sequence[Any], columns: Any) -> tuple[str, ...]:

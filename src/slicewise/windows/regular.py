@@ -24,7 +24,9 @@ from slicewise.windows.parameters import (
     format_offset,
     format_position,
     in_time_unit,
+    offset_in_unit,
     read_offset,
+    read_tick_offset,
 )
 
 __all__ = [
@@ -88,10 +90,10 @@ class Sliding(Window):
         return self.family.every, self.family.phase % self.family.every
 
     def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
-        return _offset_in_unit(self.offset, self.measure, unit)
+        return offset_in_unit(self.offset, self.every.measure, unit)
 
     def __repr__(self) -> str:
-        offset = format_offset(self.offset, self.length.measure)
+        offset = format_offset(self.offset, self.every.measure)
         if self.is_tumbling:
             return f"tumbling({format_amount(self.length)}{offset})"
         return f"sliding({format_amount(self.length)}, every={format_amount(self.every)}{offset})"
@@ -125,7 +127,7 @@ class Cumulative(ContextFree):
         return PeriodicFamily(Shape.CUMULATIVE, every, self.offset, length, self.offset)
 
     def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
-        return _offset_in_unit(self.offset, self.measure, unit)
+        return offset_in_unit(self.offset, self.measure, unit)
 
     def __repr__(self) -> str:
         offset = format_offset(self.offset, self.length.measure)
@@ -213,12 +215,6 @@ class Between(ContextFree):
         return f"between({format_position(self.start, self.on)}, {format_position(self.end, self.on)})"
 
 
-def _offset_in_unit(offset: int, measure: Measure, unit: str | None) -> dict[str, Any]:
-    if not offset or not measure.is_event_time:
-        return {}
-    return {"offset": in_time_unit(Amount(offset, measure), unit, "offset").size}
-
-
 # The functions that users call: they read amounts, check them, and build the frozen descriptions.
 
 
@@ -278,8 +274,8 @@ def sliding(length: Length, *, every: Length, offset: Length = 0, zone: str | No
     every : str, int, timedelta or Amount
         How far windows lie apart. With ``zone``, days or weeks where ``length`` is, else months, quarters or years.
     offset : str, int, timedelta or Amount, optional
-        How far all windows are shifted, in the measure of ``length`` and ``every``; also backwards. With ``zone``, what
-        is added to the local time at which they begin.
+        How far all windows are shifted, in the measure of ``every``; also backwards. Where ``length`` is in another
+        measure, ``every`` must be event time. With ``zone``, what is added to the local time at which windows begin.
     zone : str, optional
         The time zone in whose calendar windows begin and end; see :func:`tumbling`.
 
@@ -309,11 +305,8 @@ def sliding(length: Length, *, every: Length, offset: Length = 0, zone: str | No
             f"{format_amount(slide)}; use durations for a timestamp column, integers for an integer one",
             parameter="every",
         )
-    if size.measure != slide.measure and offset != 0:
-        raise QueryError(
-            "`offset` needs `length` and `every` in the same measure; leave it out",
-            parameter="offset",
-        )
+    if size.measure != slide.measure:
+        return Sliding(size, slide, read_tick_offset(offset, slide))
     return Sliding(size, slide, read_offset(offset, slide))
 
 

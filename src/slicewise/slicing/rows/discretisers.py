@@ -143,9 +143,9 @@ class Discretiser:
         these windows alone. None where it costs it in all windows on rows, or there is none.
     ends_in_time
         Windows end at an event time that is known without rows behind it, so that time passes after their last row.
-    slide
-        What lies between two ticks at which windows are reported, whether rows have come or not; None where only rows
-        bring windows about.
+    slide, offset
+        What lies between two ticks at which windows are reported, whether rows have come or not, and how far behind its
+        multiples they lie; None where only rows bring windows about.
     """
 
     by_position = False
@@ -155,6 +155,7 @@ class Discretiser:
     sliced_measure: str | None = None
     refusals: str | None = None
     slide: Amount | None = None
+    offset: int = 0
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = tuple(windows)

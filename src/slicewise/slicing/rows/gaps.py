@@ -103,7 +103,7 @@ class _KnownRows:
     def __init__(self, queries: ContextAwareQueries, discretiser: Discretiser) -> None:
         assert discretiser.slide is not None
         self.queries, self.discretiser = queries, discretiser
-        self.every = int(discretiser.slide.size)
+        self.every, self.offset = int(discretiser.slide.size), discretiser.offset
         self._reach = slides.MOST_TICKS * self.every
         #: The latest event time of each key; most batches need no closer look than at this.
         self._latest = NO_ROWS
@@ -162,7 +162,7 @@ class _KnownRows:
         order = np.arange(len(key)) if order is None else order
         key, times = key[order], times[order]
         place = np.concatenate([np.full(known, -1), places])[order]
-        tick = times // self.every
+        tick = (times - self.offset) // self.every
         apart = (key[1:] == key[:-1]) & (tick[1:] - tick[:-1] > slides.MOST_TICKS)
         gaps = []
         for number in np.unique(key[1:][apart]).tolist():

@@ -135,13 +135,14 @@ class MultiMeasureWindows(Discretiser):
         self.measures = measures_of(window)
         self.by_position = is_by_position(window.every)
         self.slide = None if window.every.measure == ROWS else window.every
+        self.offset = window.offset
 
     def find_on(
         self, view: OrderedRows, step: Step, memory: tuple[np.ndarray, np.ndarray] | None
     ) -> tuple[WindowRanges, Retained, tuple[np.ndarray, np.ndarray]]:
         counted = MeasuredRows(view, self.measures)
         seen = TickState.of(memory, counted)
-        ticks, base = ticks_of(self.every, counted, seen, step)
+        ticks, base = ticks_of(self.every, counted, seen, step, self.offset)
         low_of = self._reach(counted)
         low = low_of(ticks.segment, ticks.high)
         windows = windows_at(self.every, counted, base, ticks, low)
@@ -155,7 +156,7 @@ class MultiMeasureWindows(Discretiser):
         return windows, Retained(needed, NO_ROWS), tick_memory(counted, seen, base, step)
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
-        return (-INFINITY, 1) if self.measures else next_tick(self.every, came, watermark)
+        return (-INFINITY, 1) if self.measures else next_tick(self.every, came, watermark, self.offset)
 
     def _reach(self, counted: MeasuredRows) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """What finds the first row of windows that end before a row."""

@@ -58,6 +58,7 @@ class PolicyWindows(Discretiser):
         self.measures = measures_of(window)
         self.by_position = is_by_position(window.every)
         self.slide = None if window.every.measure == ROWS else window.every
+        self.offset = window.offset
         self.dimensions = Dimensions(self._watched(), ())
         self._asked: Sequence[int] = ()
         self._query = ""
@@ -90,7 +91,7 @@ class PolicyWindows(Discretiser):
         """The windows due, what is needed after the step, and what to remember as of the new horizon."""
         counted = MeasuredRows(view, self.measures)
         seen = TickState.of(memory.ticks if memory else None, counted)
-        ticks, base = ticks_of(self.window.every, counted, seen, step)
+        ticks, base = ticks_of(self.window.every, counted, seen, step, self.offset)
         windows = dict(memory.windows) if memory else {}
         places = view.first_at(step.horizon)
         low, settled = counted.number_of(view.first_at(step.old_horizon)), counted.number_of(places)
@@ -119,7 +120,7 @@ class PolicyWindows(Discretiser):
         return ranges, Retained(needed, NO_ROWS), _Memory(tick_memory(counted, seen, base, step), windows)
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
-        return (-INFINITY, 1) if self.measures else next_tick(self.window.every, came, watermark)
+        return (-INFINITY, 1) if self.measures else next_tick(self.window.every, came, watermark, self.offset)
 
     def _trees(self, key: int, kept: KeyTrees | Mapping[str, Any] | int | None, leaves: Leaves, shift: int) -> KeyTrees:
         """What is kept of a key. ``shift`` leads from positions to numbers of leaves.

@@ -91,14 +91,17 @@ class _Runs:
         kept = np.flatnonzero(self.first <= self.last)
         return _Runs(self.segment[kept], self.high[kept], self.first[kept], self.last[kept])
 
-    def repeats(self, size: int | float) -> Repeats:
-        return Repeats(self.first, self.last - self.first + 1, size)
+    def repeats(self, size: int | float, offset: int = 0) -> Repeats:
+        return Repeats(self.first, self.last - self.first + 1, size, offset)
 
 
-def ticks_of(every: Amount, counted: MeasuredRows, seen: TickState, step: Step) -> tuple[Ticks, np.ndarray]:
+def ticks_of(
+    every: Amount, counted: MeasuredRows, seen: TickState, step: Step, offset: int = 0
+) -> tuple[Ticks, np.ndarray]:
     """The ticks due and not final before the step, and the position of each key's first row that is still here.
 
-    From the first tick after a key's first row to the first after its last row; of rows, every m-th.
+    From the first tick after a key's first row to the first after its last row; of rows, every m-th. Ticks of event
+    time lie ``offset`` behind the multiples of the slide.
     """
     view = counted.view
     settled = counted.number_of(view.first_at(step.old_horizon))
@@ -106,7 +109,7 @@ def ticks_of(every: Amount, counted: MeasuredRows, seen: TickState, step: Step) 
     if every.measure == ROWS:
         return _after_rows(int(every.size), counted, base, step), base
     if every.measure.column is None:
-        return _at_times(int(every.size), counted, seen.last[view.keys], step), base
+        return _at_times(int(every.size), offset, counted, seen.last[view.keys], step), base
     return _on_measure(every, counted, step), base
 
 
@@ -117,35 +120,38 @@ def _after_rows(every: int, counted: MeasuredRows, base: np.ndarray, step: Step)
     return Ticks(counted.segment[at], at + 1, position[at] + 1, counted.time[at])
 
 
-def _at_times(every: int, counted: MeasuredRows, last_seen: np.ndarray, step: Step) -> Ticks:
+def _at_times(every: int, offset: int, counted: MeasuredRows, last_seen: np.ndarray, step: Step) -> Ticks:
     some = np.flatnonzero(counted.starts < counted.ends)
     last_seen, starts, ends = last_seen[some], counted.starts[some], counted.ends[some]
 
     def tick_after(t: np.ndarray) -> np.ndarray:
-        return t // every + 1
+        return (t - offset) // every + 1
 
     # Ticks up to the one after the last row; those up to the one after the row that was last before are known.
-    last = np.minimum(tick_after(counted.time[ends - 1]), step.watermark // every)
-    known = np.where(last_seen > -INFINITY, np.minimum(tick_after(last_seen) * every, step.old_horizon), -INFINITY)
+    last = np.minimum(tick_after(counted.time[ends - 1]), (step.watermark - offset) // every)
+    due = tick_after(last_seen) * every + offset
+    known = np.where(last_seen > -INFINITY, np.minimum(due, step.old_horizon), -INFINITY)
     first = np.maximum(tick_after(counted.time[starts]), tick_after(known))
     if int(np.maximum(last - first + 1, 0).sum()) <= FEW_TICKS:
         which, number = enumerate_ranges(first, last)
-        tick = number * every
+        tick = number * every + offset
         segment = some[which]
         return Ticks(segment, counted.index.locate(counted.view.keys[segment], tick), tick, tick - 1)
-    runs = _between_rows(every, counted, some, first, last)
+    runs = _between_rows(every, offset, counted, some, first, last)
     # Ticks up to the old watermark may be known, and those after the new horizon may change: both are compared one by
     # one with what was reported.
-    passed, final = step.old_watermark // every, step.horizon // every
+    passed, final = (step.old_watermark - offset) // every, (step.horizon - offset) // every
     apart = runs.between(-INFINITY, passed).single().joined(runs.between(max(passed, final) + 1, INFINITY).single())
     runs = runs.between(passed + 1, final).some().joined(apart)
-    tick = runs.first * every
-    return Ticks(runs.segment, runs.high, tick, tick - 1, runs.repeats(every))
+    tick = runs.first * every + offset
+    return Ticks(runs.segment, runs.high, tick, tick - 1, runs.repeats(every, offset))
 
 
-def _between_rows(every: int, counted: MeasuredRows, some: np.ndarray, first: np.ndarray, last: np.ndarray) -> _Runs:
+def _between_rows(
+    every: int, offset: int, counted: MeasuredRows, some: np.ndarray, first: np.ndarray, last: np.ndarray
+) -> _Runs:
     """The ticks from one number to another of each of some keys, put together where they follow the same row."""
-    before = counted.time // every  # the last tick at or before each row
+    before = (counted.time - offset) // every  # the last tick at or before each row
     following = np.append(before[1:], 0)
     following[counted.ends[some] - 1] = INFINITY
     first_of, last_of = np.zeros(len(counted.starts), np.int64), np.full(len(counted.starts), -1)
@@ -185,16 +191,16 @@ def _on_measure(every: Amount, counted: MeasuredRows, step: Step) -> Ticks:
     return Ticks(runs.segment, runs.high, runs.first * size, decided, runs.repeats(size))
 
 
-def next_tick(every: Amount, came: Arrivals, watermark: int) -> tuple[int, int]:
+def next_tick(every: Amount, came: Arrivals, watermark: int, offset: int = 0) -> tuple[int, int]:
     """When the next tick may come, for windows in which all rows count: an event time, and a number of rows."""
     size = every.size
     if every.measure == ROWS:
         waits = bool((came.rows // size > came.final // size).any())
         return watermark + 1 if waits else INFINITY, int((size - came.rows % size).min()) + 1
-    seen = came.last[came.last > -INFINITY]
+    seen, watermark = came.last[came.last > -INFINITY] - offset, watermark - offset
     if every.measure.column is not None or (seen // size + 1 < watermark // size).any():
         return -INFINITY, 1  # the next row of a key that was silent brings all ticks since its last one
-    return int(watermark // size + 1) * int(size), INFINITY
+    return int(watermark // size + 1) * int(size) + offset, INFINITY
 
 
 def tick_memory(counted: MeasuredRows, seen: TickState, base: np.ndarray, step: Step) -> tuple[np.ndarray, np.ndarray]:
