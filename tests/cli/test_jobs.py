@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import slicewise as sw
-from slicewise.cli.jobs import JobError, Sink, Source, SparkSettings, Trigger, read_job
+from slicewise.cli.jobs import Attachment, JobError, Sink, Source, SparkSettings, Trigger, read_job
 from tests.cli.jobfiles import BATCH, STREAM, changed, write
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "jobs").glob("*.toml"))
@@ -111,6 +111,35 @@ n = "count()"
 window = "sliding('1 day', every='1 hour')"
 n = "count()"
 """
+
+
+ATTACH = changed(ROLLING, "sliding('1 day', every='1 hour')", "trailing('1 day')")
+
+
+def test_a_job_attaches_values_to_points(tmp_path):
+    own = read_job(write(tmp_path, ATTACH + "[attach]\n"))
+    assert own.attach == Attachment()
+    others = '[attach]\nformat = "parquet"\npath = "asked"\ntime = "asked_at"\nwhere = "label is not null"\n'
+    points = Source("parquet", ("asked",), where="label is not null")
+    assert read_job(write(tmp_path, ATTACH + others)).attach == Attachment(points, "asked_at")
+    assert read_job(write(tmp_path, changed(ATTACH, "csv", "json"))).attach is None
+
+
+def test_mistakes_about_points_are_noted(tmp_path):
+    (missing,) = mistakes(tmp_path, ATTACH + '[attach]\nformat = "parquet"\n')
+    assert missing.endswith("`attach.path` is missing; say where the parquet files are")
+    (format_,) = mistakes(tmp_path, ATTACH + '[attach]\npath = "asked"\n')
+    assert format_.endswith("`attach.path` needs `format` or `table`: without them, the source's rows are points")
+    (results,) = mistakes(tmp_path, ATTACH + '[attach]\n[results]\nbad = "fail"\n')
+    assert results.endswith("`results` is about windows that are reported, and with `attach` none is; leave it out")
+    (stream,) = mistakes(tmp_path, STREAM + "[attach]\n")
+    assert stream.endswith("`attach` adds columns to a table, and the source is a stream; leave stream = true out")
+    visits = '[queries.visits]\nwindow = "session(\'5 minutes\')"\nn = "count()"\n'
+    (kind,) = mistakes(tmp_path, ATTACH + visits + "[attach]\n")
+    assert kind.endswith(
+        "[attach] query 'visits': `attach` takes windows that end at a point or at the last tick before it, sw.trailing, "
+        "sw.tumbling and sw.sliding on event time; got session('5 minutes')"
+    )
 
 
 def test_a_batch_says_what_it_shuffles(tmp_path):

@@ -115,6 +115,27 @@ def test_a_batch_of_csv_files_becomes_windows_in_parquet(tmp_path):
     assert latest(tmp_path, "per_second", "total") == expected
 
 
+def test_a_job_attaches_values_or_gives_wide_rows(tmp_path, run):
+    trailing = changed(BATCH, "tumbling('1 second')", "trailing('2 seconds')").replace('"csv"', '"parquet"')
+    put(tmp_path, "1.parquet", rows([0, 0.5, 4]))
+    write(tmp_path, changed(trailing, 'path = "out"', 'path = "out"\nmode = "overwrite"') + "[attach]\n")
+    code, said = run()
+    assert code == 0, said
+    table = pq.read_table(tmp_path / "out").sort_by("v")
+    assert table.select(["sensor", "v", "per_second_total"]).to_pylist() == [
+        {"sensor": "a", "v": 1.0, "per_second_total": 1.0},
+        {"sensor": "a", "v": 2.0, "per_second_total": 3.0},
+        {"sensor": "a", "v": 3.0, "per_second_total": 3.0},
+    ]
+    shape = '[results]\nshape = "wide"\nemit = "differences"\n'
+    write(tmp_path, changed(BATCH.replace('"csv"', '"parquet"'), '"out"', '"out"\nmode = "overwrite"') + shape)
+    code, said = run()
+    assert code == 0, said
+    wide = pq.read_table(tmp_path / "out").sort_by("end")
+    assert wide.column_names == ["sensor", "end", "change", "revision", "per_second_total"]
+    assert wide["per_second_total"].to_pylist() == [3.0, None, 3.0, None]
+
+
 def test_a_stream_of_files_becomes_windows_and_resumes_where_it_stopped(tmp_path, run):
     write(tmp_path, STREAM_OF_FILES)
     put(tmp_path, "1.parquet", rows([0, 0.5, 1, 20]))

@@ -20,10 +20,10 @@ from slicewise.cli import benchmarks, football_demo
 from slicewise.cli.diagnostics import Diagnostic
 from slicewise.cli.doctor import examine, examine_workers
 from slicewise.cli.job_runner import (
+    computed,
     flattened,
     follow,
     open_session,
-    read_source,
     run_batch,
     short_error,
     silence_logs,
@@ -109,7 +109,7 @@ def run(
 def _run(job: Job, spark: object, status: Status) -> bool:
     """Run the job on a session; False when it was stopped."""
     status.doing(f"running {job.name}: {job.source} to {job.sink}")
-    df = job.workload.run(read_source(spark, job.source), **job.results)
+    df = computed(spark, job)
     df = flattened(df) if job.sink.flatten else df
     if not job.source.stream:
         run_batch(spark, df, job.sink, status)

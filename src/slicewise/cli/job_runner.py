@@ -14,6 +14,7 @@ from slicewise.cli.jobs import KAFKA, Job, Sink, Source
 from slicewise.cli.status import BatchWatch, Progress, Status
 
 __all__ = [
+    "computed",
     "flattened",
     "follow",
     "open_session",
@@ -69,6 +70,16 @@ def read_source(spark: Any, source: Source) -> Any:
     if source.where is not None:
         df = df.where(source.where)
     return df.selectExpr(*source.select) if source.select else df
+
+
+def computed(spark: Any, job: Job) -> Any:
+    """What goes to the sink: results, or points with the values of queries."""
+    rows = read_source(spark, job.source)
+    if job.attach is None:
+        return job.workload.run(rows, **job.results)
+    if job.attach.points is None:
+        return job.workload.attach(rows, time=job.attach.time)
+    return job.workload.attach(read_source(spark, job.attach.points), rows, job.attach.time)
 
 
 def flattened(df: Any) -> Any:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -25,12 +26,14 @@ from slicewise.options import FLAG, SIZE, STREAMS, TEXT, Option, RunOptions
 from slicewise.plan.panels import WIDE, WIDE_FIXED, Form
 from slicewise.plan.plan import check_max_slice
 from slicewise.results import RESERVED
+from slicewise.slicing import check_attachable
 from slicewise.workload import Workload
 
-__all__ = ["KAFKA", "Job", "JobError", "Sink", "Source", "SparkSettings", "Trigger", "read_job"]
+__all__ = ["KAFKA", "Attachment", "Job", "JobError", "Sink", "Source", "SparkSettings", "Trigger", "read_job"]
 
-_TABLES = ("name", "source", "workload", "queries", "results", "sink", "trigger", "spark")
+_TABLES = ("name", "source", "workload", "queries", "attach", "results", "sink", "trigger", "spark")
 _SOURCE = ("format", "path", "table", "stream", "schema", "select", "where", "options")
+_ATTACH = ("format", "path", "table", "schema", "select", "where", "options", "time")
 _SINK = ("format", "path", "table", "mode", "checkpoint", "partition_by", "flatten", "options")
 _TRIGGERS = ("available_now", "once", "processing_time")
 
@@ -62,6 +65,14 @@ class Source:
     def __str__(self) -> str:
         kind = "stream" if self.stream else "batch"
         return f"{kind} of {self.table or self.format}{_paths(self.path)}"
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """Points to which the values of queries are added; the rows of the source themselves, if it is None."""
+
+    points: Source | None = None
+    time: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +117,10 @@ class SparkSettings:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that can run: rows from a source, through a workload, to a sink."""
+    """A job that can run: rows from a source, through a workload, to a sink.
+
+    With ``attach`` the rows are events, and what goes to the sink are points with the values of queries.
+    """
 
     name: str
     file: str
@@ -116,6 +130,7 @@ class Job:
     trigger: Trigger = Trigger()
     spark: SparkSettings = SparkSettings()
     results: Mapping[str, Any] = field(default_factory=dict)
+    attach: Attachment | None = None
 
 
 def read_job(file: str, overrides: Sequence[str] = ()) -> Job:
@@ -197,12 +212,14 @@ def _read(data: dict[str, Any], file: str, diagnostics: Diagnostics) -> Job | No
     columns = _columns(source, diagnostics)
     workload = read_workload(top, None if source is None or source.select else columns)
     results = _results(top, source, workload)
-    sink = _sink(top, source, workload, wide=results.get("shape") == WIDE)
+    attach = _attachment(top, source, workload)
+    known = None if workload is None or attach is not None else partial(_result_columns, workload)
+    sink = _sink(top, source, known, wide=results.get("shape") == WIDE)
     trigger = _trigger(top, source)
     spark = _spark(top)
     if diagnostics or source is None or workload is None or sink is None:
         return None
-    return Job(name, file, source, workload, sink, trigger, spark, results)
+    return Job(name, file, source, workload, sink, trigger, spark, results, attach)
 
 
 def _source(top: TableReader) -> Source | None:
@@ -226,6 +243,35 @@ def _source(top: TableReader) -> Source | None:
         table.note("schema", "`source.schema` is for files; a table has its own, so leave it out")
     select, where = table.texts("select"), table.text("where")
     return Source(format_, paths, name, stream, schema, select, where, table.options("options"))
+
+
+def _attachment(top: TableReader, source: Source | None, workload: Workload | None) -> Attachment | None:
+    if "attach" not in top.table:
+        return None
+    table = top.table_of("attach", _ATTACH)
+    if table is None:
+        return Attachment()
+    if source is not None and source.stream:
+        table.note(None, "`attach` adds columns to a table, and the source is a stream; leave stream = true out")
+    if top.has("results"):
+        top.note("results", "`results` is about windows that are reported, and with `attach` none is; leave it out")
+    try:
+        if workload is not None:
+            check_attachable(workload)
+    except QueryError as error:
+        table.note(None, f"[attach] {error}")
+    time = table.text("time")
+    if not table.has("format") and not table.has("table"):
+        for key in ("path", "schema", "select", "where", "options"):
+            if table.has(key):
+                table.note(key, f"`attach.{key}` needs `format` or `table`: without them, the source's rows are points")
+        return Attachment(None, time)
+    format_, paths, name = _format(table), _source_paths(table, False), table.text("table", expands=True)
+    if format_ in _FILES and not table.has("path"):
+        table.note(None, f"`attach.path` is missing; say where the {format_} files are")
+    select, where = table.texts("select"), table.text("where")
+    points = Source(format_, paths, name, False, table.text("schema"), select, where, table.options("options"))
+    return Attachment(points, time)
 
 
 def _source_paths(table: TableReader, stream: bool) -> tuple[str, ...]:
@@ -324,7 +370,10 @@ def _wrong_place(option: Option, value: Any, source: Source) -> str | None:
     return f"{shown} is for {place}{why}; {tip}"
 
 
-def _sink(top: TableReader, source: Source | None, workload: Workload | None, *, wide: bool) -> Sink | None:
+def _sink(
+    top: TableReader, source: Source | None, columns: Callable[..., list[str]] | None, *, wide: bool
+) -> Sink | None:
+    """Where results go; ``columns`` gives those that they have, if they are windows."""
     table = top.table_of("sink", _SINK, needed="say where results go: [sink] with format and path")
     if table is None:
         return None
@@ -340,14 +389,14 @@ def _sink(top: TableReader, source: Source | None, workload: Workload | None, *,
         table.note("checkpoint", "`sink.checkpoint` is for streams; leave it out, or add stream = true to [source]")
     _check_sink_path(table, format_, path, source)
     flatten = table.flag("flatten")
-    if format_ in _FLAT and not flatten and not wide:
+    if format_ in _FLAT and not flatten and not wide and "attach" not in top.table:
         table.note(
             "format",
             f"{format_} cannot hold the structs `window` and `span`; add flatten = true, or use parquet or json",
         )
     partition_by = table.texts("partition_by")
-    if workload is not None:
-        _check_partition_by(table, partition_by, _result_columns(workload, flatten=flatten, wide=wide))
+    if columns is not None:
+        _check_partition_by(table, partition_by, columns(flatten=flatten, wide=wide))
     options = table.options("options")
     return Sink(format_, path, table.text("table", expands=True), mode, checkpoint, partition_by, flatten, options)
 
