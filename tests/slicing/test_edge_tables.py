@@ -7,16 +7,18 @@ from __future__ import annotations
 import datetime as dt
 import pickle
 import re
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import slicewise as sw
 from slicewise.errors import DataError, QueryError, StateError
+from slicewise.slicing.time import listed
 from slicewise.slicing.time.listed import ListedWindows
 from slicewise.testing import Oracle, fold
 from slicewise.windows import Context
@@ -231,6 +233,81 @@ def test_a_schedule_is_asked_about_the_times_of_rows_only_and_not_for_every_batc
     assert fold(results) == fold(expected)
     assert len(asked) < 100
     assert all(upto - after < 20_000 for after, upto in asked)
+
+
+class Counting:
+    """A schedule of tens without end, which counts the windows that it was asked for."""
+
+    def __init__(self):
+        self.listed = 0
+
+    def next_edge(self, t):
+        return t // 10 * 10 + 10
+
+    def windows(self, after, upto):
+        start = np.arange(after // 10, -(-upto // 10)) * 10
+        self.listed += len(start)
+        assert len(start) < 10**6
+        return list(zip(start.tolist(), (start + 10).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("keys", [[], ["k"]])
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_row_far_ahead_lists_no_windows_in_between(keys, size):
+    """Ten thousand years of seconds would be more than there is room for; nothing is lost, before or behind."""
+    schedule, far = Counting(), 10**17
+    base = sw.Workload("t", keys=keys, lateness=50)
+    both = [base.query("q", w, n=sw.count()).operator() for w in (sw.edges(schedule), sw.tumbling(10))]
+    near = list(range(700))
+    times = [*near[:350], far, *near[350:], -far, far + 25, far + 7]
+    found = []
+    for op in both:
+        results, watermark = [], -far
+        for at in range(0, len(times), size):
+            some = times[at : at + size]
+            results += op.process_batch({"t": some, "k": [t % 3 for t in some]})
+            watermark = max([watermark, *(t for t in some if t < far)])
+            results += op.advance(watermark)
+        restored = base.query("q", op.workload.queries[0].window, n=sw.count()).operator().restore(op.snapshot())
+        restored.process_batch({"t": [far + 40], "k": [0]})
+        found.append(fold([*results, *restored.advance(800), *restored.close()]))
+    assert found[0] == found[1]
+    assert len(found[0]) > 70
+    assert schedule.listed < 400_000
+
+
+def test_a_row_far_ahead_of_rows_in_order_lists_no_windows_in_between():
+    schedule, far = Counting(), 10**17
+    for window in (sw.edges(schedule), sw.tumbling(10)):
+        op = sw.Workload("t").query("q", window, n=sw.count()).operator(ordered=True)
+        results = [*op.process_batch({"t": [1, 2, 35, far]}), *op.process(far + 1, {}), *op.process(far + 90, {})]
+        seen = [(r.start, r.values["n"]) for r in [*results, *op.close()]]
+        assert seen == [(0, 2), (30, 1), (far, 2), (far + 90, 1)]
+    assert schedule.listed < 10_000
+
+
+def batches_of_times():
+    """Batches of event times in any order, some far from the others, each with a watermark that never goes back."""
+    times = st.one_of(st.integers(-60, 60), st.integers(-3000, 3000))
+    batch = st.tuples(st.lists(times, min_size=1, max_size=8), st.integers(0, 400))
+    return st.lists(batch, min_size=1, max_size=8).map(
+        lambda drawn: [(times, sum(step for _, step in drawn[: i + 1]) - 700) for i, (times, _) in enumerate(drawn)]
+    )
+
+
+@settings(max_examples=40)
+@given(batches_of_times(), st.sampled_from([0, 3, 40]), st.integers(1, 30))
+def test_schedules_that_are_listed_around_rows_give_the_same(batches, lateness, most):
+    """As if a handful of edges were very many: what lies between rows is left out all the time."""
+    workload = sw.Workload("t", lateness=lateness).query("q", sw.edges(Hills()), n=sw.count())
+    workload = workload.query("other", sw.edges(Counting()), n=sw.count())
+    op, oracle = workload.operator(), Oracle(workload)
+    with mock.patch.object(listed, "MOST_BETWEEN", most), mock.patch.object(listed, "EDGES_AHEAD", 1):
+        for times, watermark in batches:
+            op.process_batch({"t": np.array(times, np.int64)})
+            oracle.process_batch([(t, {}, ()) for t in times])
+            assert fold(op.advance(watermark)) == fold(oracle.advance(watermark))
+        assert fold(op.close()) == fold(oracle.close())
 
 
 def test_two_functions_are_a_schedule():

@@ -17,6 +17,7 @@ from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import check_time
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.snapshots import OperatorState, retire
+from slicewise.slicing.time.listed import ListedWindows
 from slicewise.slicing.widening import check_types, widened_state
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
@@ -97,14 +98,16 @@ def _check_new_edges(kept: Workload, state: OperatorState, engine: Engine) -> No
         watermark, latest = begun[1], max(int(slices.last.max(initial=-INFINITY)), time.complete_from)
         if latest < watermark:
             continue
-        listed = listing.windows(watermark, latest + 1)
+        listed = ListedWindows([listing], kept.keys)
+        rows = np.concatenate([slices.first, slices.last, [watermark, time.complete_from]])
+        listed.cover(watermark, latest, np.clip(rows, watermark, latest))
         starts = listed.start[(listed.start >= watermark) & (listed.start < time.complete_from)]
         if len(starts):
             raise StateError(
                 f"the edges of query {query.name!r} have a new window that starts at {starts.min()}, and rows up to "
                 f"{time.complete_from - 1} have come and left already; add windows before rows of their time come"
             )
-        edges = np.unique(np.concatenate([listed.start, listed.end]))
+        edges = listed.edges
         low = np.searchsorted(edges, np.maximum(slices.first, watermark - 1), "right")
         inside = np.flatnonzero(low < np.searchsorted(edges, slices.last, "right"))
         if len(inside):

@@ -189,7 +189,8 @@ class Schedule(Listing):
         given = self.code.next_edge(t)
         if given is None:
             return None
-        edge = int(read_bounds([given], "next_edge").values[0])
+        near = type(given) is int and abs(given) <= LARGEST_TIME
+        edge = given if near else int(read_bounds([given], "next_edge").values[0])
         if edge <= t:
             raise QueryError(
                 f"`next_edge({t})` of {self.name} must be later than {t}; got {edge}; give the least start or end "

@@ -90,7 +90,7 @@ class Edges:
             return self.needed.floor(t)
         young = t > horizon
         if young.any():
-            self.windows.cover(horizon, int(t.max()))
+            self.windows.cover(horizon, int(t.max()), np.append(t[young], horizon))
         cells = np.empty(len(t), np.int64)
         cells[young] = self.needed.floor(t[young])
         # Times that no edge separates from the horizon share the last begin before it.
@@ -158,6 +158,8 @@ class _Grid:
             edges = np.union1d(edges, self.points[(self.points > low) & (self.points <= high)])
         if self.listed is not None:
             listed = self.listed.edges_between(low, high)
+            if listed is None:
+                return None
             edges = np.union1d(edges, listed) if len(edges) else listed
         return edges
 
@@ -198,7 +200,7 @@ class _Grid:
             before = np.searchsorted(self.points, t, "right") - 1
             out = np.where(before >= 0, np.maximum(out, self.points[before]), out)
         if self.listed is not None:
-            self.listed.cover(int(t.min()), int(t.max()))
+            self.listed.cover(int(t.min()), int(t.max()), t)
             edges = np.concatenate([[-INFINITY], self.listed.edges])
             out = np.maximum(out, edges[np.searchsorted(edges, t, "right") - 1])
         return out

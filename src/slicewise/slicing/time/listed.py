@@ -11,7 +11,8 @@ So the windows of a chain that hold an instant stand side by side, as those of a
 *family* like any other (see :mod:`slicewise.slicing.time.periodic`), whose windows are numbered by their place in one
 array of all chains. Where windows depend on the key, every group of keys has families of its own.
 
-A table is there as a whole. Of a schedule, windows are known for a range of event time at once, which follows the rows.
+A table is there as a whole. Of a schedule, windows are known for a range of event time at once, which follows the rows;
+where that would be very many windows, because a row lies far from the others, for ranges around the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Protocol
 
 import numpy as np
 
-from slicewise.kernels import KeyTimeIndex, enumerate_ranges, sorted_unique
+from slicewise.kernels import KeyTimeIndex, enumerate_ranges, segment_starts, sorted_unique
 from slicewise.times import INFINITY, LARGEST_TIME
 from slicewise.windows import Listing, WindowList
 
@@ -30,6 +31,10 @@ __all__ = ["ListedWindows", "NumberedKeys"]
 
 #: When more of a schedule must be known, it is asked for about this many edges more than that.
 EDGES_AHEAD = 64
+#: About how many edges of a schedule are listed between two rows, before those between them are left out.
+MOST_BETWEEN = 1_000_000
+#: How many edges tell how far they lie apart.
+EDGES_APART = 3
 
 
 class NumberedKeys(Protocol):
@@ -58,8 +63,8 @@ class ListedWindows:
         self._key_names = tuple(key_names)
         self._schedules = [listing for listing in listings if not listing.is_complete]
         self._lists = [listing.windows(0, 1) if listing.is_complete else _NOTHING for listing in listings]
-        #: The range that is known of schedules: all windows that end after the one and start at or before the other.
-        self._known = (1, 0)
+        #: The ranges that are known of schedules, ascending: all windows that hold an instant of one, bounds included.
+        self._known: list[tuple[int, int]] = []
         self._keys: NumberedKeys | None = None
         self._groups = [np.empty(0, np.int64) for _ in listings]
         self._arrange()
@@ -100,39 +105,83 @@ class ListedWindows:
 
     # What is known of schedules
 
-    def cover(self, low: int, high: int) -> None:
-        """Know all windows that hold an instant between these two, both included. Numbers of windows may change."""
-        if not self._schedules or (self._known[0] <= low and high <= self._known[1]):
+    def cover(self, low: int, high: int, times: np.ndarray | None = None) -> None:
+        """Know all windows that hold an instant between these two, both included. Numbers of windows may change.
+
+        Where that is too much, those that hold one of the ``times``, which lie between the two.
+        """
+        if not self._schedules or self.knows(low, high):
             return
         low, high = max(low, -LARGEST_TIME), min(high, LARGEST_TIME)
-        known_low, known_high = self._known
+        if times is not None and self.is_far(low, high):
+            self._cover_around(times)
+            return
+        known_low, known_high = self._known[-1] if self._known else (low, high)
         width = high - low + 1
         # What was known stays if it is near: rows come a little out of order.
-        first = max(min(low, known_low), low - width) if known_low <= known_high else low
-        following = [edge for s in self._schedules if (edge := s.next_edge(high)) is not None]
-        if following:
+        first = max(min(low, known_low), low - width)
+        ahead = self._edges_apart(high)
+        if ahead is not None:
             # So far ahead that the next rows find what they need.
-            ahead = max(width, EDGES_AHEAD * (min(following) - high))
-            last = until = min(max(min(known_high, high + width), high + ahead), LARGEST_TIME)
+            last = max(min(known_high, high + width), high + max(width, EDGES_AHEAD * ahead))
+            self._list([(first, min(last, LARGEST_TIME))])
         else:
-            last, until = high, INFINITY  # no window starts behind these
+            self._list([(first, high)])
+            self._known = [(first, INFINITY)]  # no window starts behind these
+
+    def _cover_around(self, times: np.ndarray) -> None:
+        """Know all windows that hold one of some times, and few others: a row far away lists nothing in between."""
+        times = sorted_unique(np.clip(times, -LARGEST_TIME, LARGEST_TIME))
+        if all(self.knows(t, t) for t in (int(times[0]), int(times[-1]))):
+            low, high = np.array(self._known).T
+            at = np.searchsorted(low, times, "right") - 1
+            if (times <= high[at]).all():
+                return
+        near = EDGES_AHEAD * (self._edges_apart(int(times[0])) or 1)
+        starts = np.concatenate([[0], 1 + np.flatnonzero(np.diff(times) > near)])
+        ends = np.append(starts[1:], len(times)) - 1
+        self._list(list(zip(times[starts].tolist(), times[ends].tolist(), strict=True)))
+
+    def _list(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Ask schedules for the windows that hold an instant of some ranges, and forget all others."""
         for i, listing in enumerate(self.listings):
             if not listing.is_complete:
-                self._lists[i] = listing.windows(first, last + 1)
-        self._known = (first, until)
+                self._lists[i] = _joined([listing.windows(low, high + 1) for low, high in ranges])
+        self._known = list(ranges)
         self._arrange()
 
-    def edges_between(self, low: int, high: int) -> np.ndarray:
-        """The edges in ``(low, high]``, ascending and each once."""
+    def is_far(self, low: int, high: int) -> bool:
+        """Whether there are more edges of schedules between two instants than one would list, as far as one can see."""
+        apart = self._edges_apart(low)
+        return apart is not None and high - low > MOST_BETWEEN * apart
+
+    def _edges_apart(self, t: int) -> int | None:
+        """About how far the next edges of schedules lie apart; None if there are none."""
+        apart = []
+        for schedule in self._schedules:
+            edges = [t]
+            while len(edges) <= EDGES_APART and (edge := schedule.next_edge(edges[-1])) is not None:
+                edges.append(edge)
+            if len(edges) > 1:
+                apart.append((edges[-1] - t) // (len(edges) - 1))
+        return max(min(apart), 1) if apart else None
+
+    def knows(self, low: int, high: int) -> bool:
+        """Whether all windows are known that hold an instant between these two."""
+        return not self._schedules or any(begin <= low and high <= end for begin, end in self._known)
+
+    def edges_between(self, low: int, high: int) -> np.ndarray | None:
+        """The edges in ``(low, high]``, ascending and each once; None if schedules have very many."""
+        if self._schedules and not self.knows(low, high) and self.is_far(low, high):
+            return None
         self.cover(low, high)
         return self.edges[np.searchsorted(self.edges, low, "right") : np.searchsorted(self.edges, high, "right")]
 
     def next_edge(self, t: int) -> int:
         """The first edge after ``t``."""
-        if self._knows(t):
-            at = int(np.searchsorted(self.edges, t, "right"))
-            if at < len(self.edges) and (not self._schedules or self.edges[at] <= self._known[1]):
-                return int(self.edges[at])
+        at = int(np.searchsorted(self.edges, t, "right"))
+        if at < len(self.edges) and self.knows(t, int(self.edges[at])):
+            return int(self.edges[at])
         following = (listing.next_edge(t) for listing in self.listings)
         return min((edge for edge in following if edge is not None), default=INFINITY)
 
@@ -147,7 +196,7 @@ class ListedWindows:
         """The starts of all windows that hold an instant."""
         if abs(t) >= INFINITY:
             return np.empty(0, np.int64)
-        if not self._knows(t):
+        if not self.knows(t, t):
             lists = (listing.windows(t, t + 1) for listing in self.listings)
             return np.concatenate([w.start[(w.start <= t) & (w.end > t)] for w in lists])
         f = np.arange(len(self))
@@ -168,20 +217,24 @@ class ListedWindows:
         following = (schedule.next_edge(t) for schedule in self._schedules)
         return min([oldest, *(edge for edge in following if edge is not None)])
 
-    def _knows(self, t: int) -> bool:
-        return not self._schedules or self._known[0] <= t <= self._known[1]
-
     # Families, as of regular windows
 
     def first(self, f: np.ndarray, t: np.ndarray | int) -> np.ndarray:
         """The place of the first window of family ``f`` that ends after ``t``."""
-        f, t = np.broadcast_arrays(f, np.asarray(t, np.int64))
-        return self._ends.locate(f, t + 1)
+        return self._located(self._ends, self.end, f, t)
 
     def last(self, f: np.ndarray, t: np.ndarray | int) -> np.ndarray:
         """The place of the last window of family ``f`` that starts up to ``t``; before the first if none does."""
-        f, t = np.broadcast_arrays(f, np.asarray(t, np.int64))
-        return self._starts.locate(f, t + 1) - 1
+        return self._located(self._starts, self.start, f, t) - 1
+
+    def _located(self, index: KeyTimeIndex, bounds: np.ndarray, f: np.ndarray, t: np.ndarray | int) -> np.ndarray:
+        """How many of the bounds come before those of family ``f`` that lie after ``t``."""
+        t = np.asarray(t, np.int64)
+        if len(self) == 1:  # one list, as most are: no family to be told from others
+            places = bounds.searchsorted(t, "right")
+            return places if t.ndim else np.full(len(f), places)
+        f, t = np.broadcast_arrays(f, t)
+        return index.locate(f, t + 1)
 
     # Families of keys
 
@@ -205,6 +258,17 @@ class ListedWindows:
         for begin, number in self._by_group:
             group = self._groups[number][key]
             yield np.where(group >= 0, begin + group, -1)
+
+
+def _joined(lists: Sequence[WindowList]) -> WindowList:
+    """The windows of some lists, each once."""
+    if len(lists) == 1:
+        return lists[0]
+    start, end, group = (np.concatenate(columns) for columns in zip(*lists, strict=True))
+    order = np.lexsort((end, start))
+    start, end, group = start[order], end[order], group[order]
+    once = segment_starts((start[1:] != start[:-1]) | (end[1:] != end[:-1]))
+    return WindowList(start, end, group).take(once) if len(start) else lists[0]
 
 
 _NOTHING = WindowList(*(np.empty(0, np.int64) for _ in range(3)))

@@ -90,10 +90,13 @@ class PeriodicWindows:
         owners: np.ndarray = np.concatenate([self._regular, self._listed[self.listed.owner]])[f]
         return owners
 
-    def cover(self, low: int, high: int) -> None:
-        """Know all windows that hold an instant between these two, both included. Numbers of windows may change."""
+    def cover(self, low: int, high: int, times: np.ndarray | None = None) -> None:
+        """Know all windows that hold an instant between these two, both included. Numbers of windows may change.
+
+        Where that is too much, those that hold one of the ``times``, which lie between the two.
+        """
         if self.listed is not None:
-            self.listed.cover(low, high)
+            self.listed.cover(low, high, times)
 
     def name_keys(self, keys: NumberedKeys) -> None:
         """Learn which keys the numbers of keys stand for, where windows depend on that."""
@@ -253,7 +256,7 @@ class PeriodicWindows:
         self, t: np.ndarray, horizon: int, key: np.ndarray | None, inside: np.ndarray, still_open: np.ndarray
     ) -> None:
         assert self.listed is not None
-        self.cover(int(t.min()), int(t.max()))
+        self.cover(int(t.min()), int(t.max()), t)
         families = [np.full(len(t), f) for f in self.listed.common.tolist()]
         families += [] if key is None else list(self.listed.families_of(key))
         for family in families:

@@ -98,9 +98,8 @@ def ended_windows(periodic: PeriodicWindows, slices: WindowSlices, after: int, u
     if not periodic.may_end(after, upto) or not len(slices):
         return NO_WINDOWS
     earliest, latest = slices.span
-    # Windows that ended before are not looked for, and one that is open since then holds the latest row.
     if periodic.listed is not None:
-        periodic.cover(min(max(earliest, after), latest), latest)
+        _cover(periodic, slices, after, upto)
     low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
     if not np.logical_or.reduce(low <= high):
         periodic.note_no_end(after)
@@ -119,6 +118,20 @@ def ended_windows(periodic: PeriodicWindows, slices: WindowSlices, after: int, u
         family, key, m = _touched(periodic, whole, low, high)
     windows, _ = _look_up(periodic, slices, family, key, m)
     return windows
+
+
+def _cover(periodic: PeriodicWindows, slices: WindowSlices, after: int, upto: int) -> None:
+    """Know the listed windows that hold rows and end in ``(after, upto]``, and most often some way ahead."""
+    assert periodic.listed is not None
+    earliest, latest = slices.span
+    # Windows that ended before are not looked for, and one that is open since then holds the latest row.
+    low = min(max(earliest, after), latest)
+    if slices.whole is not None:
+        periodic.cover(low, latest, np.minimum(np.maximum(slices.whole.first, after), latest))
+    elif periodic.listed.knows(low, latest) or not periodic.listed.is_far(low, latest):
+        periodic.cover(low, latest)
+    else:
+        periodic.cover(low, max(low, min(latest, upto)))
 
 
 def _lookups(
@@ -163,8 +176,9 @@ def corrected_windows(
     fresh = slices.unreported_before(upto)
     if not len(fresh) or not len(periodic) or upto <= after:
         return NO_WINDOWS, np.empty(0, bool)
-    earliest, latest = int(fresh.first.min()), int(fresh.last.max())
-    periodic.cover(min(max(earliest, after), latest), latest)
+    if periodic.listed is not None:
+        earliest, latest = int(fresh.first.min()), int(fresh.last.max())
+        periodic.cover(min(max(earliest, after), latest), latest, np.minimum(np.maximum(fresh.first, after), latest))
     low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
     family, key, m = _touched(periodic, fresh, low, high, fired_only=False)
     windows, steps = _look_up(periodic, slices, family, key, m)
