@@ -21,7 +21,7 @@ from slicewise.errors import DataError, QueryError, StateError
 from slicewise.slicing.time import listed
 from slicewise.slicing.time.listed import ListedWindows
 from slicewise.testing import Oracle, fold
-from slicewise.windows import Context
+from slicewise.windows import Context, listings
 from tests.slicing.families import Hills, tables
 
 HOUR = 3_600_000_000
@@ -302,7 +302,7 @@ def test_schedules_that_are_listed_around_rows_give_the_same(batches, lateness, 
     workload = sw.Workload("t", lateness=lateness).query("q", sw.edges(Hills()), n=sw.count())
     workload = workload.query("other", sw.edges(Counting()), n=sw.count())
     op, oracle = workload.operator(), Oracle(workload)
-    with mock.patch.object(listed, "MOST_BETWEEN", most), mock.patch.object(listed, "EDGES_AHEAD", 1):
+    with mock.patch.object(listings, "MOST_BETWEEN", most), mock.patch.object(listed, "EDGES_AHEAD", 1):
         for times, watermark in batches:
             op.process_batch({"t": np.array(times, np.int64)})
             oracle.process_batch([(t, {}, ()) for t in times])

@@ -16,6 +16,7 @@ import slicewise as sw
 from slicewise.plan.plan import plan_for
 from slicewise.plan.routes import route_of
 from slicewise.slicing import Edges, PeriodicWindows
+from slicewise.spark import slice_route
 from slicewise.spark.cells import cell_of, choose_cells
 from tests.spark.running import compare, in_process, on_spark
 from tests.spark.stream_running import SECOND, Folder, table_of
@@ -72,6 +73,36 @@ def test_lists_of_windows_are_in_batch_as_in_process_whatever_the_route(rows):
     workload = workload.query("session", sw.session("110 milliseconds"), n=sw.count())
     workload = workload.query("rows", sw.tumbling(sw.rows(100)), n=sw.count())
     compare(on_spark(workload, rows), in_process(workload, rows), ["my key"])
+
+
+class Seconds:
+    """A schedule: seconds, without end."""
+
+    def next_edge(self, t):
+        return t // SECOND * SECOND + SECOND
+
+    def windows(self, after, upto):
+        start = np.arange(after // SECOND, -(-upto // SECOND)) * SECOND
+        assert len(start) < 10**6
+        return {"start": start, "end": start + SECOND}
+
+
+def test_a_row_far_ahead_lists_no_windows_of_a_schedule_in_between(spark, rows, monkeypatch):
+    far = spark.sql("select timestamp_micros(100000000000000000) as ts, 1L as `my key`, 3L as v")
+    base = sw.Workload(time="ts", keys=["my key"])
+    by_schedule, by_rule = (
+        base.query("q", window, n=sw.count(), total=sw.sum("v"))
+        for window in (sw.edges(Seconds()), sw.tumbling("1 second"))
+    )
+    found, expected = (on_spark(workload, rows.unionAll(far)) for workload in (by_schedule, by_rule))
+    compare(found, expected, ["my key"])
+    monkeypatch.setattr(slice_route, "MOST_LISTED", 1000)
+    message = (
+        r"^rows from -3000000 to 100000000000000000 lie among about \d+ starts and ends of windows of a schedule, and no "
+        "more than 1000 are listed; leave out rows whose time is wrong, or take longer windows$"
+    )
+    with pytest.raises(sw.QueryError, match=message):
+        by_schedule.run(rows.unionAll(far))
 
 
 def test_a_data_frame_is_a_table(spark, rows):

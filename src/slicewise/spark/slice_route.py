@@ -6,11 +6,14 @@ import dataclasses
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from slicewise.errors import QueryError
+from slicewise.kernels import segment_starts
 from slicewise.plan.axes import axes_of
 from slicewise.plan.panels import Form
 from slicewise.plan.plan import ARRIVAL, VALUES, plan_for
@@ -32,6 +35,10 @@ from slicewise.windows import Sliding
 __all__ = ["run_slices"]
 
 CELL = "cell"
+#: Where rows lie far apart, in how many ranges windows of schedules are listed, and at least how many edges in each.
+MOST_RANGES, EDGES_TOGETHER = 100_000, 64
+#: How many starts and ends of a schedule are listed at most.
+MOST_LISTED = 20_000_000
 
 
 def run_slices(source: Source, shuffle: str, store: str | None = None, form: Form | None = None) -> DataFrame:
@@ -77,12 +84,35 @@ def run_slices(source: Source, shuffle: str, store: str | None = None, form: For
 def _with_lists(source: Source) -> Source:
     """The source with windows of schedules listed for the range of its rows, which takes a pass over their times."""
     queries = source.workload.queries
-    if all(q.window.listing is None or q.window.listing.is_complete for q in queries):
+    listings = [q.window.listing for q in queries if q.window.listing is not None]
+    if all(listing.is_complete for listing in listings):
         return source
-    (low, high) = source.projected().agg(F.min(TIME), F.max(TIME)).first() or (None, None)
-    between = (0, 0) if low is None else (low, high)
-    listed = tuple(dataclasses.replace(q, window=q.window.listed_between(*between)) for q in queries)
+    (first, last) = source.projected().agg(F.min(TIME), F.max(TIME)).first() or (None, None)
+    low, high = (0, 0) if first is None or last is None else (int(first), int(last))
+    ranges = [(low, high)]
+    far = [listing for listing in listings if listing.is_far(low, high)]
+    if far:
+        ranges = _ranges_of_rows(source, low, high, min(listing.edges_apart(low) or 1 for listing in far))
+    listed = tuple(dataclasses.replace(q, window=q.window.listed_in(ranges)) for q in queries)
     return dataclasses.replace(source, workload=source.workload.with_queries(listed))
+
+
+def _ranges_of_rows(source: Source, low: int, high: int, apart: int) -> list[tuple[int, int]]:
+    """Where rows lie between two times, as few ranges: a row far from the others must not list what is in between."""
+    width = max((high - low) // MOST_RANGES, EDGES_TOGETHER * apart)
+    bucket = F.call_function("div", F.col(TIME) - F.lit(low), F.lit(width))
+    rows = source.projected().where(F.col(TIME).isNotNull()).select(bucket.alias(CELL)).distinct()
+    buckets = np.sort(rows.toArrow().column(CELL).to_numpy())
+    if len(buckets) * width > MOST_LISTED * apart:
+        raise QueryError(
+            f"rows from {low} to {high} lie among about {len(buckets) * width // apart} starts and ends of windows of "
+            f"a schedule, and no more than {MOST_LISTED} are listed; leave out rows whose time is wrong, or take "
+            "longer windows"
+        )
+    starts = segment_starts(np.diff(buckets) > 1)
+    ends = np.append(starts[1:], len(buckets)) - 1
+    firsts, lasts = low + buckets[starts] * width, np.minimum(low + (buckets[ends] + 1) * width - 1, high)
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
 
 def _spreads_groups(source: Source) -> bool:

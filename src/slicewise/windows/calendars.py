@@ -11,6 +11,7 @@ instant at which the local date is that day or later::
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -147,8 +148,8 @@ class CalendarSliding(ContextFree):
         last = np.searchsorted(end, tick)  # where a day did not take place, two windows end at once
         return LookBack(start[last], end[last], start[last], end[last])
 
-    def listed_between(self, low: int, high: int) -> Self:
-        listed = self.calendar.windows(low, high + 1)
+    def listed_in(self, ranges: Sequence[tuple[int, int]]) -> Self:
+        listed = self.calendar.windows_in(ranges)
         return replace(self, table=EdgeTable(Bounds(listed.start, listed.end, TIME, None), {}, {}))
 
     def in_unit(self, unit: str | None) -> Self:

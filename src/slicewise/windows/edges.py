@@ -141,8 +141,8 @@ class ScheduledEdges(ContextFree):
     def reach(self) -> None:
         return None
 
-    def listed_between(self, low: int, high: int) -> Self:
-        windows = self.schedule.windows(low, high + 1)
+    def listed_in(self, ranges: Sequence[tuple[int, int]]) -> Self:
+        windows = self.schedule.windows_in(ranges)
         bounds = Bounds(windows.start, windows.end, TIME, None)
         return replace(self, schedule=EdgeTable(bounds, {}, {}))
 

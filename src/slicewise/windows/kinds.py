@@ -201,8 +201,8 @@ class Window:
     def check_keys(self, keys: Sequence[str]) -> None:
         """Refuse keys of a workload that its windows do not go with."""
 
-    def listed_between(self, low: int, high: int) -> Self:
-        """The window where all rows lie between two event times, both included: what a schedule says is then a list."""
+    def listed_in(self, ranges: Sequence[tuple[int, int]]) -> Self:
+        """The window where all rows lie in some ranges of event time, bounds included: then a schedule is a list."""
         return self
 
     def by_number(self, name: str, keys: Sequence[str], values: Sequence[tuple[Any, ...]]) -> Self:

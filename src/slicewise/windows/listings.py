@@ -20,6 +20,11 @@ from slicewise.windows.bounds import Bounds, read_bounds
 
 __all__ = ["EdgeTable", "Listing", "Schedule", "WindowList"]
 
+#: About how many edges are listed between two rows, before those between them are left out.
+MOST_BETWEEN = 1_000_000
+#: How many edges tell how far they lie apart.
+EDGES_APART = 3
+
 
 class WindowList(NamedTuple):
     """Windows, one array entry each: bounds, and the group of keys that has it; 0 where there are no groups."""
@@ -59,9 +64,32 @@ class Listing:
         """All windows that start before ``upto`` and end after ``after``, or more."""
         raise NotImplementedError
 
+    def windows_in(self, ranges: Sequence[tuple[int, int]]) -> WindowList:
+        """All windows that hold an instant of some ranges of event time, bounds included; each once."""
+        lists = [self.windows(low, high + 1) for low, high in ranges]
+        if len(lists) == 1:
+            return lists[0]
+        start, end, group = (np.concatenate(columns) for columns in zip(*lists, strict=True))
+        order = np.lexsort((end, start, group))
+        start, end, group = start[order], end[order], group[order]
+        again = (start[1:] == start[:-1]) & (end[1:] == end[:-1]) & (group[1:] == group[:-1])
+        return WindowList(start, end, group).take(np.flatnonzero(np.concatenate([[True], ~again])[: len(start)]))
+
     def next_edge(self, t: int) -> int | None:
         """The least start or end after ``t``; None if there is none."""
         raise NotImplementedError
+
+    def edges_apart(self, t: int) -> int | None:
+        """About how far the next edges after ``t`` lie apart; None if there are none."""
+        edges = [t]
+        while len(edges) <= EDGES_APART and (edge := self.next_edge(edges[-1])) is not None:
+            edges.append(edge)
+        return max((edges[-1] - t) // (len(edges) - 1), 1) if len(edges) > 1 else None
+
+    def is_far(self, low: int, high: int) -> bool:
+        """Whether there are more edges between two instants than one would list, as far as one can see."""
+        apart = None if self.is_complete else self.edges_apart(low)
+        return apart is not None and high - low > MOST_BETWEEN * apart
 
     def digest(self, after: int, until: int) -> str:
         """A short name for the windows that a state depends on, whose horizon and watermark these are."""

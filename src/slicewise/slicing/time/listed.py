@@ -23,7 +23,7 @@ from typing import Protocol
 
 import numpy as np
 
-from slicewise.kernels import KeyTimeIndex, enumerate_ranges, segment_starts, sorted_unique
+from slicewise.kernels import KeyTimeIndex, enumerate_ranges, sorted_unique
 from slicewise.times import INFINITY, LARGEST_TIME
 from slicewise.windows import Listing, WindowList
 
@@ -31,10 +31,6 @@ __all__ = ["ListedWindows", "NumberedKeys"]
 
 #: When more of a schedule must be known, it is asked for about this many edges more than that.
 EDGES_AHEAD = 64
-#: About how many edges of a schedule are listed between two rows, before those between them are left out.
-MOST_BETWEEN = 1_000_000
-#: How many edges tell how far they lie apart.
-EDGES_APART = 3
 
 
 class NumberedKeys(Protocol):
@@ -146,25 +142,18 @@ class ListedWindows:
         """Ask schedules for the windows that hold an instant of some ranges, and forget all others."""
         for i, listing in enumerate(self.listings):
             if not listing.is_complete:
-                self._lists[i] = _joined([listing.windows(low, high + 1) for low, high in ranges])
+                self._lists[i] = listing.windows_in(ranges)
         self._known = list(ranges)
         self._arrange()
 
     def is_far(self, low: int, high: int) -> bool:
         """Whether there are more edges of schedules between two instants than one would list, as far as one can see."""
-        apart = self._edges_apart(low)
-        return apart is not None and high - low > MOST_BETWEEN * apart
+        return any(schedule.is_far(low, high) for schedule in self._schedules)
 
     def _edges_apart(self, t: int) -> int | None:
         """About how far the next edges of schedules lie apart; None if there are none."""
-        apart = []
-        for schedule in self._schedules:
-            edges = [t]
-            while len(edges) <= EDGES_APART and (edge := schedule.next_edge(edges[-1])) is not None:
-                edges.append(edge)
-            if len(edges) > 1:
-                apart.append((edges[-1] - t) // (len(edges) - 1))
-        return max(min(apart), 1) if apart else None
+        apart = [schedule.edges_apart(t) for schedule in self._schedules]
+        return min((distance for distance in apart if distance is not None), default=None)
 
     def knows(self, low: int, high: int) -> bool:
         """Whether all windows are known that hold an instant between these two."""
@@ -258,17 +247,6 @@ class ListedWindows:
         for begin, number in self._by_group:
             group = self._groups[number][key]
             yield np.where(group >= 0, begin + group, -1)
-
-
-def _joined(lists: Sequence[WindowList]) -> WindowList:
-    """The windows of some lists, each once."""
-    if len(lists) == 1:
-        return lists[0]
-    start, end, group = (np.concatenate(columns) for columns in zip(*lists, strict=True))
-    order = np.lexsort((end, start))
-    start, end, group = start[order], end[order], group[order]
-    once = segment_starts((start[1:] != start[:-1]) | (end[1:] != end[:-1]))
-    return WindowList(start, end, group).take(once) if len(start) else lists[0]
 
 
 _NOTHING = WindowList(*(np.empty(0, np.int64) for _ in range(3)))
