@@ -283,6 +283,31 @@ def test_a_query_is_as_complete_as_in_process_when_only_rows_outside_of_where_ha
     assert [head["since"] for head in stream.heads()] == [{"added": since}] * 3
 
 
+class Tens:
+    """A schedule of tens, without end."""
+
+    def next_edge(self, t):
+        return t // 10 * 10 + 10
+
+    def windows(self, after, upto):
+        start = np.arange(after // 10, -(-upto // 10)) * 10
+        assert len(start) < 10**6
+        return {"start": start, "end": start + 10}
+
+
+def test_a_row_far_ahead_lists_no_windows_of_a_schedule_in_between():
+    found = []
+    for window in (sw.edges(Tens()), sw.tumbling(10)):
+        stream, results = fake(BASE.query("q", window, s=sw.sum("v"), n=sw.count())), []
+        for at in range(0, 100, 20):
+            results += stream.batch([rows(range(at, at + 20)), rows([at + 3])])
+        results += stream.batch([rows([101, 10**17, 102]), rows([10**17 + 25, 99])])
+        stream = stream.again(types=TYPES, workers=Workers())
+        found.append([results, stream.batch([rows([10**17 + 60, 10**17 + 31])])])
+    assert_same(found[0], found[1])
+    assert len(found[0][1]) > 1
+
+
 # What is refused
 
 
