@@ -7,6 +7,7 @@ each window as drawn from all points.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -123,16 +124,12 @@ class M4Monoid(Monoid):
     def lower(self, parts: Parts) -> Column:
         first_times, firsts, some, last_times, lasts, _, lows, low_times, _, highs, high_times, _ = parts
         valid = None if some.all() else some
-        values = [Column(v, self.types[0], valid).to_pylist() for v in (firsts, lasts, lows, highs)]
+        values = [Column(v, self.types[0], valid) for v in (firsts, lasts, lows, highs)]
         times = [
-            Column(to_micros(np.where(some, t, 0), self._unit), self._time, valid).to_pylist()
+            Column(to_micros(np.where(some, t, 0), self._unit), self._time, valid)
             for t in (first_times, last_times, low_times, high_times)
         ]
-        out = np.empty(len(some), object)
-        rows = zip(zip(*values, strict=True), zip(*times, strict=True), some.tolist(), strict=True)
-        for i, (four, when, ok) in enumerate(rows):
-            out[i] = _struct(four, when) if ok else None
-        return Column(out, self.result, valid)
+        return _StructColumn([*values, *times], self.result, valid)
 
 
 class Ohlc(OneColumn):
@@ -221,12 +218,45 @@ class OhlcMonoid(Monoid):
         return tuple(x for member in self.members for x in member.lift_fold(columns, times, starts))
 
     def lower(self, parts: Parts) -> Column:
-        values = [member.lower(some).to_pylist() for member, some in self._of_each(parts)]
         some = parts[2]  # whether there is a first value that is not null
-        out = np.empty(len(some), object)
-        for i, (four, ok) in enumerate(zip(zip(*values, strict=True), some.tolist(), strict=True)):
-            out[i] = dict(zip(_CANDLE, four, strict=True)) if ok else None
-        return Column(out, self.result, None if some.all() else some)
+        fields = [member.lower(own) for member, own in self._of_each(parts)]
+        return _StructColumn(fields, self.result, None if some.all() else some)
+
+
+class _StructColumn(Column):
+    """A column of structs that are kept field by field, and become Python's dictionaries only if somebody asks."""
+
+    fields: tuple[Column, ...]
+
+    def __init__(self, fields: Sequence[Column], type_: pa.DataType, valid: np.ndarray | None) -> None:
+        vars(self).update(fields=tuple(fields), type=type_, valid=valid)
+
+    @functools.cached_property
+    def values(self) -> np.ndarray:
+        names = [self.type.field(i).name for i in range(self.type.num_fields)]
+        rows = zip(*(field.to_pylist() for field in self.fields), strict=True)
+        out = np.empty(len(self), object)
+        out[:] = [
+            dict(zip(names, row, strict=True)) if ok else None for row, ok in zip(rows, self.mask.tolist(), strict=True)
+        ]
+        return out
+
+    @property
+    def mask(self) -> np.ndarray:
+        return np.ones(len(self), bool) if self.valid is None else self.valid
+
+    def __len__(self) -> int:
+        return len(self.fields[0])
+
+    def take(self, index: np.ndarray | slice) -> Column:
+        valid = None if self.valid is None else self.valid[index]
+        return _StructColumn([field.take(index) for field in self.fields], self.type, valid)
+
+    def to_arrow(self) -> pa.Array:
+        types = [self.type.field(i) for i in range(self.type.num_fields)]
+        arrays = [field.to_arrow().cast(of.type) for field, of in zip(self.fields, types, strict=True)]
+        mask = None if self.valid is None else pa.array(~self.valid)
+        return pa.StructArray.from_arrays(arrays, fields=types, mask=mask)
 
 
 def _three(parts: Parts, i: int) -> Parts:
