@@ -96,10 +96,10 @@ def test_a_row_far_ahead_lists_no_windows_of_a_schedule_in_between(spark, rows, 
     )
     found, expected = (on_spark(workload, rows.unionAll(far)) for workload in (by_schedule, by_rule))
     compare(found, expected, ["my key"])
-    monkeypatch.setattr(slice_route, "MOST_LISTED", 1000)
+    monkeypatch.setattr(slice_route, "MOST_LISTED", 100)
     message = (
-        r"^rows from -3000000 to 100000000000000000 lie among about \d+ starts and ends of windows of a schedule, and no "
-        "more than 1000 are listed; leave out rows whose time is wrong, or take longer windows$"
+        r"^rows from -3000000 to 100000000000000000 lie among about 110 starts and ends of windows of a schedule, and no "
+        "more than 100 are listed; leave out rows whose time is wrong, or take longer windows$"
     )
     with pytest.raises(sw.QueryError, match=message):
         by_schedule.run(rows.unionAll(far))

@@ -99,20 +99,20 @@ def _with_lists(source: Source) -> Source:
 
 def _ranges_of_rows(source: Source, low: int, high: int, apart: int) -> list[tuple[int, int]]:
     """Where rows lie between two times, as few ranges: a row far from the others must not list what is in between."""
-    width = max((high - low) // MOST_RANGES, EDGES_TOGETHER * apart)
-    bucket = F.call_function("div", F.col(TIME) - F.lit(low), F.lit(width))
-    rows = source.projected().where(F.col(TIME).isNotNull()).select(bucket.alias(CELL)).distinct()
-    buckets = np.sort(rows.toArrow().column(CELL).to_numpy())
-    if len(buckets) * width > MOST_LISTED * apart:
+    near = EDGES_TOGETHER * apart
+    bucket = F.call_function("div", F.col(TIME) - F.lit(low), F.lit(max((high - low) // MOST_RANGES, near)))
+    rows = source.projected().where(F.col(TIME).isNotNull()).groupBy(bucket.alias(CELL))
+    table = rows.agg(F.min(TIME).alias("first"), F.max(TIME).alias("last")).sort("first").toArrow()
+    first, last = (table.column(name).to_numpy() for name in ("first", "last"))
+    starts = segment_starts(first[1:] - last[:-1] > near)
+    ends = np.append(starts[1:], len(first)) - 1
+    listed = int((last[ends] - first[starts]).sum()) // apart
+    if listed > MOST_LISTED:
         raise QueryError(
-            f"rows from {low} to {high} lie among about {len(buckets) * width // apart} starts and ends of windows of "
-            f"a schedule, and no more than {MOST_LISTED} are listed; leave out rows whose time is wrong, or take "
-            "longer windows"
+            f"rows from {low} to {high} lie among about {listed} starts and ends of windows of a schedule, and no more "
+            f"than {MOST_LISTED} are listed; leave out rows whose time is wrong, or take longer windows"
         )
-    starts = segment_starts(np.diff(buckets) > 1)
-    ends = np.append(starts[1:], len(buckets)) - 1
-    firsts, lasts = low + buckets[starts] * width, np.minimum(low + (buckets[ends] + 1) * width - 1, high)
-    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+    return list(zip(first[starts].tolist(), last[ends].tolist(), strict=True))
 
 
 def _spreads_groups(source: Source) -> bool:
