@@ -219,7 +219,7 @@ class OhlcMonoid(Monoid):
 
     def lower(self, parts: Parts) -> Column:
         some = parts[2]  # whether there is a first value that is not null
-        fields = [member.lower(own) for member, own in self._of_each(parts)]
+        fields = [member.lower(held) for member, held in self._of_each(parts)]
         return _StructColumn(fields, self.result, None if some.all() else some)
 
 
