@@ -24,8 +24,8 @@ DAY = 86_400_000_000
 #: No zone is further from UTC than this.
 FURTHEST = DAY
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Behind the last year with rules of its own, rules repeat with the calendar, every 400 years.
-_LAST_YEAR, _CYCLE = 2500, 400
+#: No zone changed before the first of these years; from the other on, rules repeat with the calendar, every 400 years.
+_FIRST_YEAR, _LAST_YEAR, _CYCLE = 1800, 2500, 400
 
 
 class Zone:
@@ -68,27 +68,18 @@ class Zone:
     def _stretches(self, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
         """Where stretches begin that touch ``[low, high]``, and their distances from UTC."""
         first, last = (int(np.datetime64(at, "us").astype("M8[Y]").astype(int)) + 1970 for at in (low, high))
-        begins, shifts = [-(2**61)], [self._shift(first)]
+        first = max(first, _FIRST_YEAR)
+        begins, shifts = [-(2**61)], [self._at(_seconds(_like(first)[0]))]
         for year in range(first, last + 1):
-            for begin, shift in self._changes(year):
-                begins.append(begin)
+            same, moved = _like(year)
+            for begin, shift in self._changes(same):
+                begins.append(begin + moved)
                 shifts.append(shift)
         return np.array(begins), np.array(shifts)
 
-    def _shift(self, year: int) -> int:
-        """The distance from UTC at the beginning of a year."""
-        same, _ = _like(year)
-        # The first hours of all cannot be asked for.
-        return self._at(_seconds(max(same, 1)) + (86_400 if same <= 1 else 0))
-
-    @functools.lru_cache(maxsize=4096)  # noqa: B019  (zones are few and live as long as the program)
+    @functools.cache  # noqa: B019  (zones are few, and live as long as the program)
     def _changes(self, year: int) -> list[tuple[int, int]]:
         """When the zone changes in a year, and the distance from UTC behind each change; both in microseconds."""
-        same, moved = _like(year)
-        if same != year:
-            return [(begin + moved, shift) for begin, shift in self._changes(same)]
-        if year < 2 or year > 9998:
-            return []
         changes: list[tuple[int, int]] = []
         days = range(_seconds(year), _seconds(year + 1) + 1, 86_400)
         shifts = [self._at(second) for second in days]
