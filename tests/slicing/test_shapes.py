@@ -205,7 +205,7 @@ def test_queries_that_do_not_end_together_are_refused_in_the_wide_shape():
     hours = sw.Workload("ts").query("hour", sw.tumbling("1 hour"), n=sw.count())
     message = (
         "shape='wide' has one row for the windows that end together, and those of 'hour', tumbling('1 hour'), and of "
-        "'other', {}, do not: `every`, `offset` and `zone` must be the same, and lengths differ by multiples of "
+        "'other', {}, do not: `every` and `offset` must be the same, and lengths differ by multiples of "
         "`every`; give one a workload of its own"
     )
     for window in (
@@ -235,8 +235,8 @@ def test_windows_without_ticks_are_refused(window, form, shown):
     workload = rolling_counts(10).query("other", window, n=sw.count())
     shown = shown if isinstance(shown, str) else "emit='differences'"
     assert refused(workload, **form) == (
-        f"query 'other': {shown} takes windows that end at ticks, sw.tumbling and sw.sliding on event time; got "
-        f"{window!r}; give it a workload of its own"
+        f"query 'other': {shown} takes windows that end at ticks, sw.tumbling and sw.sliding on event time "
+        f"without `zone`; got {window!r}; give it a workload of its own"
     )
 
 
@@ -294,4 +294,13 @@ def test_a_snapshot_goes_on_in_its_own_form_only():
     assert str(error.value) == (
         "the state was written with shape='wide' and queries ['last_10', 'last_20'], and this run has ['last_20']: a "
         "row has the columns of all queries, so none may be added, removed or changed; start anew"
+    )
+
+
+def test_calendar_windows_are_refused():
+    days = sw.tumbling("1 day", zone="Europe/Berlin")
+    workload = sw.Workload("ts").query("days", days, n=sw.count())
+    assert refused(workload, shape="wide") == (
+        "query 'days': shape='wide' takes windows that end at ticks, sw.tumbling and sw.sliding on event time without "
+        f"`zone`; got {days!r}; give it a workload of its own"
     )

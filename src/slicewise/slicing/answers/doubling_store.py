@@ -9,9 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from slicewise.aggregates.base import Parts, concat_parts, take_parts
-from slicewise.slicing.answers.range_stores import EagerStore, Store
+from slicewise.slicing.answers.range_stores import EagerStore, LazyStore, Store
 
 __all__ = ["DoublingStore"]
+
+#: To fold ranges one by one takes no longer than to make the next size of blocks, if they have no more rows than this
+#: share of all.
+WORTH_DOUBLING = 2
 
 
 class DoublingStore(Store):
@@ -41,7 +45,13 @@ class DoublingStore(Store):
         counts = np.bincount(size)
         answers, at = [], 0
         to_end, from_start = self.parts, self.parts
+        rows_behind = np.cumsum(np.bincount(size, high - low)[::-1])[::-1]
         for level, count in enumerate(counts.tolist()):
+            if level > 1 and rows_behind[level] < WORTH_DOUBLING * len(self.parts[0]):
+                # Short ranges that happen to lie across the middle of a large block.
+                some = by_size[at:]
+                answers.append(LazyStore(self.monoid, self.parts).query(low[some], high[some]))
+                break
             some = by_size[at : at + count]
             at += count
             if not level:
