@@ -91,11 +91,12 @@ def commit() -> str:
 
 
 def environment() -> dict[str, Any]:
-    """Where something was found: commit, day, machine and versions."""
+    """Where something was found: commit, day, machine, how busy it was (the load of the last minute), and versions."""
     return {
         "commit": commit(),
         "day": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": f"{platform.machine()}, {_processor()}, {os.cpu_count()} cores, {platform.system()}",
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
         "versions": versions(),
     }

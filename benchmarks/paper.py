@@ -41,6 +41,7 @@ HEADER = (
     "commit",
     "day",
     "machine",
+    "load",
     "python",
     "versions",
 )
@@ -58,6 +59,7 @@ class Sheet:
             commit(),
             here["day"],
             here["machine"],
+            here["load"],
             here["python"],
             json.dumps(here["versions"]),
         ]

@@ -46,7 +46,7 @@ def test_a_rate_has_its_spread():
 def test_what_is_saved_says_where_it_was_found(tmp_path):
     harness.save(tmp_path / "deep" / "x.json", [{"rate": 1}])
     read = json.loads((tmp_path / "deep" / "x.json").read_text())
-    assert set(read["environment"]) == {"commit", "day", "machine", "python", "versions"}
+    assert set(read["environment"]) == {"commit", "day", "machine", "load", "python", "versions"}
     assert read["environment"]["versions"].keys() >= {"slicewise", "numpy", "pyarrow"}
     assert harness.load(tmp_path / "deep" / "x.json") == [{"rate": 1}]
     (tmp_path / "old.json").write_text("[1, 2]")

@@ -44,12 +44,18 @@ def _where(folder: Path, measured: dict[str, Points]) -> str:
     for name in measured:
         with (folder / f"{name}.csv").open(newline="", encoding="utf-8") as file:
             lines += list(csv.DictReader(file))[:1]
-    said = {key: sorted({line[key] for line in lines}) for key in ("commit", "day", "machine", "python", "scale")}
+    said = {
+        key: ", ".join(sorted({line[key] for line in lines})) for key in ("commit", "day", "machine", "python", "scale")
+    }
+    loads = sorted(float(line["load"]) for line in lines if line.get("load"))
+    busy = f"a load of {loads[0]:g} to {loads[-1]:g}" if loads else "a load that was not kept"
+    unknown = len(lines) - len(loads)
+    busy += f" ({unknown} of {len(lines)} figures were measured without keeping it)" if loads and unknown else ""
     return (
-        f"Commit {', '.join(said['commit'])}, {', '.join(said['day'])}, {', '.join(said['machine'])}, Python "
-        f"{', '.join(said['python'])}, scale {', '.join(said['scale'])}. The machine is shared: read ratios, and "
-        f"take less "
-        "than a quarter for nothing.\n"
+        f"Commit {said['commit']}, {said['day']}, {said['machine']}, Python {said['python']}, scale "
+        f"{said['scale']}, under "
+        f"{busy}. The machine is shared: read ratios, and take less than a quarter for nothing. Counted claims do "
+        f"not mind.\n"
     )
 
 

@@ -182,7 +182,7 @@ def measures(setting: Setting) -> Iterator[Step]:
 
 def parallel(setting: Setting) -> Iterator[Step]:
     """On Spark: each master in a process of its own."""
-    rows = setting.rows(1_000_000, 20_000)
+    rows = setting.rows(400_000, 20_000)
     for master in ("local[1]", "local[2]", "local-cluster[2,1,1024]"):
 
         def run(master: str = master) -> list[Point]:
