@@ -137,7 +137,6 @@ def _bytes(name: str, kind: str, slices: int, tuples: int) -> float:
     baseline = made(name, workload, ordered=False)
     for i in range(0, tuples, 1000):
         baseline.process_batch({"t": times[i : i + 1000], "v": values[i : i + 1000]})
-    gc.collect()
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return float(taken)

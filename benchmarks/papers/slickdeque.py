@@ -71,7 +71,7 @@ def latency(setting: Setting) -> Iterator[Step]:
     for kind in KINDS:
 
         def run(kind: str = kind) -> list[Point]:
-            found = windows.latencies(KINDS[kind](), setting.powers(10, 1, 4)[-1], setting.rows(4000, 500))
+            found = windows.latencies(KINDS[kind](), setting.powers(10, 1, 4)[-1], setting.rows(4000, 60))
             return [Point.of(kind, what, name, y) for name in NAMES if name in found for what, y in found[name].items()]
 
         yield Step(kind, "", run)
