@@ -7,7 +7,12 @@ import os
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
+
 from papers.figure import DOES_NOT, HOLDS, IN_PART, Figure, Points
+
+#: Repetitions that are further apart than this decide nothing about what differs by less.
+NOISY = 0.25
 
 INTRODUCTION = """\
 # Claims
@@ -17,7 +22,8 @@ Written by `slicewise bench paper --claims docs/claims.md` from the measurements
 on this page is written by hand. *Counted* claims depend on no clock, and a test repeats them.
 
 Techniques named `LazySlicing`, `TupleBuffer` and so on are those of `slicewise.baselines`, on single values, in Python,
-one and all: compare them with one another. Lines marked *(arrays)* are slicewise's engine, or array code like it.
+one and all: compare them with one another. Lines marked *(arrays)* are slicewise's engine, or array code like it. A claim
+is *noisy* where the repetitions of its figure are more than a quarter apart: look at the spread before you believe it.
 """
 
 
@@ -59,17 +65,28 @@ def _where(folder: Path, measured: dict[str, Points]) -> str:
     )
 
 
+def _apart(points: Points) -> tuple[float, float]:
+    """How far the repetitions of a point are apart, as a share of it: the median of all points, and the 90th percentile."""
+    shares = [(p.high - p.low) / p.y for p in points.points if p.y]
+    middle, high = np.percentile(shares, [50, 90]) if shares else (0.0, 0.0)
+    return float(middle), float(high)
+
+
 def _section(figure: Figure, points: Points, folder: Path, page: Path, words: Counter[str], rivals: list[str]) -> str:
     lines = [f"## {figure.paper}, {figure.place}: {figure.title}", "", f"*The paper:* {figure.expectation}", ""]
     lines += ["| claim | where | | measured | why |", "| --- | --- | --- | --- | --- |"]
+    middle, high = _apart(points)
     for claim in figure.claims:
         verdict = claim.judge(points)
         words[verdict.word] += 1
         text = claim.text + (" *(counted)*" if claim.counted else "")
-        lines.append(f"| {text} | {claim.place} | **{verdict.word}** | {verdict.measured} | {verdict.why} |")
+        word = f"**{verdict.word}**" + (", noisy" if middle > NOISY and not claim.counted else "")
+        lines.append(f"| {text} | {claim.place} | {word} | {verdict.measured} | {verdict.why} |")
         if verdict.word == DOES_NOT:
             why = f" {verdict.why[:1].upper()}{verdict.why[1:]}." if verdict.why else ""
             rivals.append(f"- {figure.paper}, {figure.place}: {claim.text}. Measured: {verdict.measured}.{why}")
+    if high:
+        lines += ["", f"Repetitions are {middle:.0%} apart in the middle, {high:.0%} at the 90th percentile."]
     picture = folder / f"{figure.name}.png"
     if picture.exists():
         lines += ["", f"![{figure.name}]({os.path.relpath(picture, page.parent)})"]
