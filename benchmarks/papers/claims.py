@@ -22,8 +22,9 @@ Written by `slicewise bench paper --claims docs/claims.md` from the measurements
 on this page is written by hand. *Counted* claims depend on no clock, and a test repeats them.
 
 Techniques named `LazySlicing`, `TupleBuffer` and so on are those of `slicewise.baselines`, on single values, in Python,
-one and all: compare them with one another. Lines marked *(arrays)* are slicewise's engine, or array code like it. A claim
-is *noisy* where the repetitions of its figure are more than a quarter apart: look at the spread before you believe it.
+one and all: compare them with one another. Lines marked *(arrays)* are slicewise's engine, or array code like it. A
+claim is *noisy* where the repetitions of its figure are more than a quarter apart: look at the spread before you believe
+it.
 """
 
 
@@ -66,7 +67,7 @@ def _where(folder: Path, measured: dict[str, Points]) -> str:
 
 
 def _apart(points: Points) -> tuple[float, float]:
-    """How far the repetitions of a point are apart, as a share of it: the median of all points, and the 90th percentile."""
+    """How far the repetitions of a point are apart, as a share of it: the median of points, and the 90th percentile."""
     shares = [(p.high - p.low) / p.y for p in points.points if p.y]
     middle, high = np.percentile(shares, [50, 90]) if shares else (0.0, 0.0)
     return float(middle), float(high)
