@@ -23,7 +23,7 @@ on this page is written by hand. *Counted* claims depend on no clock, and a test
 
 Techniques named `LazySlicing`, `TupleBuffer` and so on are those of `slicewise.baselines`, on single values, in Python,
 one and all: compare them with one another. Lines marked *(arrays)* are slicewise's engine, or array code like it. A
-claim is *noisy* where the repetitions of its figure are more than a quarter apart: look at the spread before you believe
+claim is *noisy* where the repetitions of its figure are more than a quarter apart: look at the spread before believing
 it.
 """
 
