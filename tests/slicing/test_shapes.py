@@ -16,8 +16,9 @@ import slicewise as sw
 from slicewise.errors import QueryError, StateError
 from slicewise.slicing.time import slice_manager
 from slicewise.slicing.time.window_manager import SortedSlices
-from tests.slicing.running import TYPES, columns_of, run_operator
-from tests.slicing.shapes import assert_true_at_every_watermark, forms, rolling
+from slicewise.testing import shaped
+from tests.slicing.running import TYPES, columns_of, run_operator, run_oracle
+from tests.slicing.shapes import assert_stands, assert_true_at_every_watermark, forms, replay, rolling
 from tests.slicing.strategies import steps
 
 
@@ -76,13 +77,22 @@ def test_a_query_added_later_reports_differences_from_its_first_tick_on(data, ep
     window = sw.sliding(cut.draw(st.integers(1, 20)), every=cut.draw(st.integers(1, 12)))
     at = cut.draw(st.integers(0, len(epochs) - 1))
     op = workload.operator(types=TYPES, emit="differences")
-    found = run_operator(op, epochs[:at])
-    op.add_query("added", window, x=sw.count())
-    found += run_operator(op, epochs[at:])
-    assert_true_at_every_watermark(
-        workload, epochs, [[r for r in step if r.query != "added"] for step in found], "long", "differences"
-    )
-    op.plan and op._core.engine._check()
+    results = run_operator(op, epochs[:at])
+    mark = epochs[at - 1][1] if op.stats().rows else None
+    since = op.add_query("added", window, x=sw.count())
+    results += run_operator(op, epochs[at:])
+    others = [[r for r in step if r.query != "added"] for step in results]
+    assert_true_at_every_watermark(workload, epochs, others, "long", "differences")
+
+    alone = workload.query("added", window, x=sw.count()).with_queries([op.workload.named("added")])
+    by_definition, _ = run_oracle(alone, epochs)
+    table, complete = {}, {}
+    for (_, watermark), step, expected in zip(epochs, results, by_definition, strict=True):
+        replay(table, [r for r in step if r.query == "added"])
+        allowed = [r for r in expected if (since is None or r.start >= since) and (mark is None or r.end > mark)]
+        complete |= {(r.key, r.query, r.start, r.end): r.values for r in allowed}
+        last = math.inf if watermark is None else watermark
+        assert_stands(table, shaped(alone, complete, last, emit="differences"))
 
 
 def rolling_counts(*lengths, every=1, **settings):
