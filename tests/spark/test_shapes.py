@@ -90,6 +90,23 @@ def test_a_checkpoint_goes_on_in_its_own_form_only():
     )
 
 
+def test_counts_fall_when_events_grow_old_though_no_row_comes():
+    workload = sw.Workload("t", keys=["k"], unit="seconds")
+    for seconds in (10, 60):
+        workload = workload.query(f"s{seconds}", sw.sliding(f"{seconds} seconds", every="1 second"), n=sw.count())
+    form = {"shape": "wide", "emit": "differences", "idle": "2 seconds"}
+    running = FakeStream(workload, shards=1, types=TYPES, workers=Workers(0), **form)
+    running.batch([[{"t": 100, "k": "a"}]])
+    silent = [running.tick(seconds * 1000) for seconds in (1, 4, 10, 30, 30)]
+    assert [[(r.end // 1_000_000, *r.values.values()) for r in step] for step in silent] == [
+        [],
+        [(101, 1, 1)],
+        [(111, 0, 1)],
+        [],
+        [(161, 0, 0)],
+    ]
+
+
 def test_only_the_chunks_of_keys_that_changed_are_written():
     running = FakeStream(counts_of(1000), shards=1, types=TYPES, emit="differences", workers=Workers(0))
     with mock.patch.object(chunks, "KEYS", 4):
