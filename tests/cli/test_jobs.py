@@ -358,7 +358,7 @@ STREAM_MISTAKES = [
     ('total = "sum(v)"', 'total = "sum(page)"', ["16:10 `sum` of column 'page' needs numbers; got string: cast the column to a numeric type first"]),
     ("tumbling('1 second')", "tumbling(10)", ["15:1 one workload has one notion of time; got durations in `watermark` and plain integers in query 'per_second'; use durations for a timestamp column, integers for an integer one"]),
     ("tumbling('1 second')", "frames('x > 3')", ["15:19 there is no column 'x' in `source.schema`; known: 'page', 'sensor', 'ts', 'v'"]),
-    ("tumbling('1 second')", "tumbling('1 month')", ["15:11 `queries.per_second.window`: `length` is in 'month', which has no fixed length; got '1 month'; use days, as in '30 days'"]),
+    ("tumbling('1 second')", "tumbling('1 month')", ["15:11 `queries.per_second.window`: `length` is in months, which are not all equally long; got '1 month'; say in which time zone they begin, as in zone='Europe/Berlin'"]),
     ("tumbling('1 second')", "policy(f)", ["15:11 `queries.per_second.window`: `policy` takes code, which a job file cannot hold: use Python for it, sw.policy(...)"]),
     # sink
     ('path = "out"', 'path = "in/"', ["25:1 `sink.path` is the path of the source; results need a folder of their own"]),
