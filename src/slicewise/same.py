@@ -16,10 +16,13 @@ import numpy as np
 __all__ = ["is_finite", "is_same", "magnitude"]
 
 TOLERANCE = 1e-9
+#: What is smaller is what rounding has left of numbers that cancel out.
+LEFTOVER = 1e-60
 
 
 def is_same(a: Any, b: Any, scale: float | None = None) -> bool:
-    """Whether ``a`` and ``b`` are the same, floats up to 1e-9 of ``scale`` (by default, of the larger of the two).
+    """Whether ``a`` and ``b`` are the same, floats up to 1e-9 of ``scale`` (by default, of the larger of the two, and
+    numbers next to nothing, which rounding leaves, are equal).
 
     A ``scale`` of 0 asks for equality.
 
@@ -93,7 +96,10 @@ def _is_near(a: float, b: float, scale: float | None) -> bool:
         return True
     if math.isinf(a) or math.isinf(b):
         return False
-    return abs(a - b) <= TOLERANCE * (max(abs(a), abs(b)) if scale is None else scale)
+    larger = max(abs(a), abs(b))
+    return (
+        abs(a - b) <= TOLERANCE * scale if scale is not None else abs(a - b) <= TOLERANCE * larger or larger < LEFTOVER
+    )
 
 
 def _is_equal(a: Any, b: Any) -> bool:

@@ -88,13 +88,7 @@ def assert_same(found: list[list[sw.Result]], expected: list[list[sw.Result]], s
         assert heads[0] == heads[1], f"epoch {number}"
         for a, b in zip(mine, theirs, strict=True):
             for name, value in b.values.items():
-                same = is_same(a.values[name], value, scale) or are_cancelled(a.values[name], value)
-                assert same, f"epoch {number}: {name} of {a}, expected {value!r}"
-
-
-def are_cancelled(a: Any, b: Any) -> bool:
-    """Whether two floats are what rounding left of values that cancel out: those of tests are no smaller than that."""
-    return isinstance(a, float) and isinstance(b, float) and max(abs(a), abs(b)) < 1e-30
+                assert is_same(a.values[name], value, scale), f"epoch {number}: {name} of {a}, expected {value!r}"
 
 
 def rechunked(epochs: Sequence[Epoch], data: st.DataObject) -> list[Epoch]:
