@@ -48,7 +48,7 @@ test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test: lint ## Format, lint, types and all tests
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=25 -m "not apart and not streams" \
 		--ignore=tests/spark/test_stream_kill.py --ignore=tests/sources/test_kafka_kill.py \
-		--ignore=tests/spark/test_cluster.py
+		--ignore=tests/spark/test_cluster.py --ignore=tests/test_wheels.py
 
 properties: $(STAMP) ## Thousands of examples for every property of the engine and of streams, new ones each time. Takes hours
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 -q -m "not spark" tests/slicing tests/spark/test_stream_properties.py

@@ -1,6 +1,6 @@
 """Wheels: what README promises of each extra, in a fresh environment with the wheel, that extra and nothing else.
 
-`make wheels` tries every extra; `make test` one that is small and still shows what is said of all that it lacks.
+`make wheels` tries every extra, CI some: one of them is small and shows what is said of all that it lacks.
 """
 
 from __future__ import annotations

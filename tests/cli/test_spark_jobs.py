@@ -221,6 +221,7 @@ def test_a_stream_that_ends_reads_everything_once(tmp_path, run, monkeypatch):
     assert pq.read_table(tmp_path / "out").num_rows == 5
 
 
+@pytest.mark.streams
 def test_ctrl_c_in_a_terminal_stops_a_stream_and_says_how_to_resume(tmp_path):
     write(tmp_path, RATE)
     child = spawn("run", "job.toml", "--master", "local[2]", cwd=tmp_path, program=("-c", STAND_IN), timeout=120)

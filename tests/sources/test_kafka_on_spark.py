@@ -75,6 +75,7 @@ def test_batch_has_the_columns_of_sparks_connector_and_every_message(session, br
     assert load(startingOffsets='{"batch": {"0": 50, "1": 50, "2": 0, "3": 0}}').count() == 0
 
 
+@pytest.mark.streams
 def test_stream_stops_with_what_is_there_keeps_to_its_limit_and_goes_on(session, brokers, tmp_path):
     """Two runs of ``availableNow`` are one stream: the checkpoint says how far the first came."""
     brokers.add("stream", clicks(0, 120))

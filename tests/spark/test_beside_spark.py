@@ -358,6 +358,7 @@ def test_keys_of_every_type_are_spark_s_groups_on_every_route(spark, seed):
     frame.unpersist()
 
 
+@pytest.mark.streams
 def test_keys_of_every_type_are_spark_s_groups_on_streams(spark):
     table = keys_table(1)
     # Lists without anything in them first: Spark's F.transform fails on Parquet files that hold no others.

@@ -180,6 +180,7 @@ def test_a_single_tumbling_query_is_wide_too(spark):
         assert as_set(workload.run(frame(spark, ROWS), shape=shape, emit=emit).toArrow().to_pylist()) == expected
 
 
+@pytest.mark.streams
 def test_a_stream_and_an_upsert_are_as_a_batch(spark, tmp_path):
     """Late rows come in the third micro-batch; the last one lets every window end."""
     workload = minutes_of(5, 30, lateness="1 day")

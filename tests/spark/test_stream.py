@@ -208,6 +208,7 @@ def test_a_socket_source(spark):
     assert totals["b", 20_000] == sum(range(21, 30, 2))
 
 
+@pytest.mark.streams
 def test_last_windows_come_out_when_nothing_comes_any_more(spark, tmp_path):
     folder = Folder(tmp_path)
     folder.add(table_of([(1, "a", 1), (2, "b", 2), (12, "a", 3)]))
@@ -252,6 +253,7 @@ INTEGERS = sw.Workload("t", keys=["k"]).query("q", sw.tumbling(10), n=sw.count()
 POISON = pa.table({"t": pa.array([1, None, 2**62, 3, -(2**63), 25]), "k": list("aabbca"), "v": range(6)})
 
 
+@pytest.mark.streams
 def test_rows_without_a_usable_event_time_are_counted_collected_or_fail(spark, tmp_path):
     schema = "t bigint, k string, v bigint"
     for name, options in {"counted": {}, "collected": {"late": "collect"}, "failed": {"bad": "fail"}}.items():
@@ -315,6 +317,7 @@ def test_progress_and_inspection_tell_how_the_stream_stands(spark, tmp_path):
     assert "watermark 1970-01-01 00:00:30" in said
 
 
+@pytest.mark.streams
 def test_rows_too_far_ahead_are_judged_by_the_micro_batchs_own_time_also_when_it_is_repeated(spark, tmp_path):
     folder = Folder(tmp_path)
     workload = sw.Workload("ts", keys=["k"]).query("q", sw.tumbling("1 second"), n=sw.count())
@@ -351,6 +354,7 @@ def set_back_the_first_micro_batch(folder, hours):
     (offsets / ".0.crc").unlink()
 
 
+@pytest.mark.streams
 def test_a_row_ten_years_ahead_does_not_stop_a_stream_of_ticks(spark, tmp_path):
     folder = Folder(tmp_path)
     workload = sw.Workload("ts", keys=["k"], lateness="1 minute").query(

@@ -359,6 +359,7 @@ def in_utc(rows):
     return rows
 
 
+@pytest.mark.streams
 def test_stream_keeps_its_tables_true_over_restarts(spark, server, tmp_path):
     source, reported = tmp_path / "in", tmp_path / "reported"
     source.mkdir()
