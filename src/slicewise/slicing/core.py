@@ -291,7 +291,9 @@ class Core:
         Late rows are known by the numbers of their keys, unless they are given back with key columns of their own.
         """
         engine = self.engine
-        if not self.keys.types or engine is None or engine.context_aware:
+        if engine is None or not self.keys.types:
+            return
+        if engine.context_aware:
             return  # a key that counts rows goes on counting where it stopped
         if len(self.keys) < 1024 or len(self.keys) < 4 * engine.time.held or self._waiting:
             return

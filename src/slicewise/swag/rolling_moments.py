@@ -175,18 +175,10 @@ def _exactly(k: int, highest: int, values: np.ndarray) -> Moments | None:
     return [mean + origin, *powers]
 
 
-def _by_doubling(values: np.ndarray, k: int, highest: int) -> list[np.ndarray]:
-    n = len(values)
-    out = [np.empty(n) for _ in range(highest)]
+def _by_doubling(values: np.ndarray, k: int, highest: int) -> Moments:
     mean, powers = _running(values[np.newaxis, :k], np.arange(1.0, k + 1), highest)
-    for array, part in zip(out, (mean, *powers), strict=True):
-        array[:k] = part[0]
-    piece = max(PIECE, 4 * k)
-    for start in range(0, n - k + 1, piece):
-        stop = min(start + piece, n - k + 1)
-        for array, part in zip(out, _double(values[start : stop + k - 1], k, highest), strict=True):
-            array[start + k - 1 : stop + k - 1] = part
-    return out
+    whole = _double(values, k, highest)
+    return [np.concatenate([head[0], rest[1:]]) for head, rest in zip((mean, *powers), whole, strict=True)]
 
 
 def _double(values: np.ndarray, k: int, highest: int) -> Moments:

@@ -23,14 +23,14 @@ from slicewise.columns import Column
 from slicewise.kernels import order_by, segment_starts, sorted_unique
 from slicewise.plan.panels import Panel
 from slicewise.plan.plan import Plan
-from slicewise.results import INSERT, RETRACT, UPDATE, Block
+from slicewise.results import INSERT, RETRACT, Block
 from slicewise.slicing.answers.answers import Answers
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.answers.reported_ticks import EvaluatedTicks, ReportedTicks
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slices import Slices
-from slicewise.slicing.time.window_manager import WindowSlices, corrected_windows, ended_windows
+from slicewise.slicing.time.window_manager import WindowSlices, corrected_windows, due_windows, ended_windows
 from slicewise.slicing.window_ranges import WindowRanges
 from slicewise.times import INFINITY
 
@@ -157,24 +157,15 @@ class _Rows:
 
     def complete(self, step: Step, reported: ReportedWindows, *, corrects: bool) -> tuple[ReportedWindows, list[Block]]:
         """Rows for the ticks that have passed, and for those to which rows were added."""
-        longest = self.windows.longest
-        ended = ended_windows(longest, self.slices, step.old_watermark, step.watermark)
-        change, revision = np.full(len(ended), INSERT), np.zeros(len(ended), np.int64)
-        if corrects and step.old_watermark > -INFINITY:
-            changed, known = corrected_windows(longest, self.slices, step.old_horizon, step.old_watermark)
-            at = np.flatnonzero(known)
-            change = np.concatenate([np.where(known, UPDATE, INSERT), change])
-            revision = np.concatenate([np.zeros(len(changed), np.int64), revision])
-            if len(at):
-                again = changed.take(at)
-                number = np.full(len(at), self.windows.number)
-                entries = ReportedWindows.new(number, again.key, again.start, again.end, again.decided - 1)
-                reported, revision[at] = reported.revised(entries)
-            ended = changed.joined(ended)
-        if not len(ended):
+        reported, due, change, revision = due_windows(
+            self.windows.longest, self.slices, step, reported, corrects=corrects, family=self.windows.number
+        )
+        if not len(due):
             return reported, []
-        values = self._values(ended.key, ended.end)
-        return reported, [self._block(ended.key, ended.end, change, revision, values)]
+        change = np.full(len(due), INSERT) if change is None else change
+        revision = np.zeros(len(due), np.int64) if revision is None else revision
+        values = self._values(due.key, due.end)
+        return reported, [self._block(due.key, due.end, change, revision, values)]
 
     # Only those that differ
 

@@ -184,7 +184,7 @@ class PeriodicWindows:
         return self._zeroth_start[f] + m * self.every[f]
 
     def _sliding_bounds(self, f: Families, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        starts = self._zeroth_start[f] + m * self.every[f]
+        starts = self._sliding_starts(f, m)
         return starts, starts + self.length[f]
 
     def _sliding_ended_by(self, f: Families, t: np.ndarray | int) -> np.ndarray:

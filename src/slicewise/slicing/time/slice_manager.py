@@ -22,7 +22,7 @@ from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.ragged import Ragged
 from slicewise.records import record
-from slicewise.results import INSERT, UPDATE, Block
+from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.answers.reported_ticks import ReportedTicks
@@ -39,11 +39,10 @@ from slicewise.slicing.time.window_manager import (
     Sessions,
     SortedSlices,
     WindowSlices,
-    corrected_windows,
-    ended_windows,
+    due_windows,
+    entries_of,
     find_sessions,
 )
-from slicewise.slicing.window_ranges import WindowRanges
 from slicewise.times import INFINITY
 
 __all__ = ["SliceManager", "TimeState", "TimeStep"]
@@ -327,16 +326,9 @@ class SliceManager:
         ticks = self._state.ticks
         if self._panels is not None:
             return self._panels.report(step, reported, ticks, slices, answers)
-        windows = ended_windows(self.windows, slices, step.old_watermark, step.watermark)
-        change = revision = None
-        if self.plan.workload.lateness and step.old_watermark > -INFINITY:
-            changed, known = corrected_windows(self.windows, slices, step.old_horizon, step.old_watermark)
-            if len(changed):
-                windows = changed.joined(windows)
-                change, revision = np.full(len(windows), INSERT), np.zeros(len(windows), np.int64)
-                at = np.flatnonzero(known)
-                change[at] = UPDATE
-                reported, revision[at] = reported.revised(_entries(changed.take(at)))
+        reported, windows, change, revision = due_windows(
+            self.windows, slices, step, reported, corrects=bool(self.plan.workload.lateness)
+        )
         return reported, ticks, answers.blocks(windows, self._queries, slices, change, revision, to_end=True)
 
     def _report_sessions(
@@ -356,7 +348,7 @@ class SliceManager:
         blocks: list[Block] = []
         if self.plan.workload.lateness:
             of_level = reported.family == len(self.plan.windows) + level
-            compared = reported.take(of_level).compare(_entries(windows), sessions.unreported[ready])
+            compared = reported.take(of_level).compare(entries_of(windows), sessions.unreported[ready])
             reported = reported.take(~of_level).joined(compared.now)
             blocks += answers.retractions(compared.gone, self._queries)
             windows, change = windows.take(compared.shown), compared.change
@@ -428,11 +420,6 @@ class SliceManager:
     def _check(self, horizon: int) -> None:
         """The invariants, for tests."""
         self.state.slices._check(self.edges, self.kept_since(horizon), self.plan.gaps)
-
-
-def _entries(windows: WindowRanges) -> ReportedWindows:
-    """Windows as entries of the table of reported ones: correctable until the horizon reaches what made them due."""
-    return ReportedWindows.new(windows.family, windows.key, windows.start, windows.end, windows.decided - 1)
 
 
 def _close(slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray, level: int) -> tuple[Slices, Tuples]:

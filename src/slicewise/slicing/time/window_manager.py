@@ -16,12 +16,25 @@ from slicewise.aggregates.base import Parts
 from slicewise.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts
 from slicewise.plan.plan import Plan
 from slicewise.records import record
+from slicewise.results import INSERT, UPDATE
 from slicewise.slicing.answers.answers import StoredPartials
+from slicewise.slicing.answers.reported import ReportedWindows
+from slicewise.slicing.steps import Step
 from slicewise.slicing.time.periodic import ALL, PeriodicWindows
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.window_ranges import WindowRanges
+from slicewise.times import INFINITY
 
-__all__ = ["Sessions", "SortedSlices", "WindowSlices", "corrected_windows", "ended_windows", "find_sessions"]
+__all__ = [
+    "Sessions",
+    "SortedSlices",
+    "WindowSlices",
+    "corrected_windows",
+    "due_windows",
+    "ended_windows",
+    "entries_of",
+    "find_sessions",
+]
 
 #: Looking up one window for one key costs about as much as passing over this many slices.
 LOOKUP_COST = 4
@@ -183,6 +196,40 @@ def corrected_windows(
     family, key, m = _touched(periodic, fresh, low, high, fired_only=False)
     windows, steps = _look_up(periodic, slices, family, key, m)
     return windows, slices.holds_reported(steps, windows.high)
+
+
+def due_windows(
+    periodic: PeriodicWindows,
+    slices: WindowSlices,
+    step: Step,
+    reported: ReportedWindows,
+    *,
+    corrects: bool,
+    family: int | None = None,
+) -> tuple[ReportedWindows, WindowRanges, np.ndarray | None, np.ndarray | None]:
+    """What a step reports: the table of what was reported with its revisions, windows that were corrected or have
+    ended, and how and in which revision each is; None for both where all of them are new.
+
+    ``family`` is the number of all these windows in the table, if they do not stand there under their own.
+    """
+    windows = ended_windows(periodic, slices, step.old_watermark, step.watermark)
+    if not corrects or step.old_watermark <= -INFINITY:
+        return reported, windows, None, None
+    changed, known = corrected_windows(periodic, slices, step.old_horizon, step.old_watermark)
+    if not len(changed):
+        return reported, windows, None, None
+    windows = changed.joined(windows)
+    change, revision = np.full(len(windows), INSERT), np.zeros(len(windows), np.int64)
+    at = np.flatnonzero(known)
+    change[at] = UPDATE
+    reported, revision[at] = reported.revised(entries_of(changed.take(at), family))
+    return reported, windows, change, revision
+
+
+def entries_of(windows: WindowRanges, family: int | None = None) -> ReportedWindows:
+    """Windows as entries of the table of reported ones: correctable until the horizon reaches what made them due."""
+    families = windows.family if family is None else np.full(len(windows), family)
+    return ReportedWindows.new(families, windows.key, windows.start, windows.end, windows.decided - 1)
 
 
 def _touched(
