@@ -135,6 +135,11 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes in arrays; Python objects are counted as pointers."""
+        return self.values.nbytes + (0 if self.valid is None else self.valid.nbytes)
+
     def take(self, index: np.ndarray | slice) -> Column:
         """The rows at ``index``: integers, a boolean mask or a slice."""
         return Column(self.values[index], self.type, None if self.valid is None else self.valid[index])

@@ -144,6 +144,20 @@ def test_a_key_whose_rows_have_left_takes_no_state():
     assert len(state.slices) + sum(len(ticks) for ticks in state.ticks.values()) < 2000
 
 
+def test_ticks_that_may_still_differ_are_counted_among_the_bytes_of_the_state():
+    def held(emit):
+        op = rolling_counts(3, lateness=100).operator(emit=emit)
+        for t in range(50):
+            op.process(t, {"k": "a"})
+        list(op.advance(49))
+        return op.stats()
+
+    full, differences = held("complete"), held("differences")
+    assert differences.slices >= full.slices
+    # Key, end and revision, two flags and a count of eight bytes for each tick that is known.
+    assert differences.bytes - full.bytes >= 48 * (3 * 8 + 2 + 8)
+
+
 def test_a_late_row_inserts_updates_and_retracts_ticks():
     op = rolling_counts(10, every=10, lateness=100).operator(emit="differences")
     op.process_batch({"t": [1, 2, 11, 12], "k": ["a"] * 4})

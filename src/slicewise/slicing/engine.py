@@ -99,9 +99,9 @@ class State:
     @property
     def nbytes(self) -> int:
         """Bytes in arrays: of slices, of stored rows, and of what was reported and may be corrected."""
-        reported = [self.time.reported, *(r for queries in self.context_aware for r in queries.reported.values())]
-        held = sum(slices.nbytes for slices in self.slices) + sum(rows.nbytes for rows in self.rows)
-        return held + sum(windows.nbytes for windows in reported)
+        windows = [self.time.reported, *(r for queries in self.context_aware for r in queries.reported.values())]
+        parts = (*self.slices, *self.rows, *windows, *self.time.ticks.values())
+        return sum(part.nbytes for part in parts)
 
     @property
     def slices(self) -> list[Slices]:

@@ -84,6 +84,12 @@ class ReportedTicks:
         """Nothing reported."""
         return cls(NONE, NONE, NO, NO, NONE, (), NONE, NONE)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes in arrays."""
+        arrays = (self.key, self.end, self.held, self.shown, self.revision, self.due_key, self.due_end, *self.values)
+        return sum(array.nbytes for array in arrays)
+
     def __len__(self) -> int:
         return len(self.key)
 

@@ -57,7 +57,7 @@ class Tuples:
     @property
     def nbytes(self) -> int:
         """Bytes in arrays; Python objects are counted as pointers."""
-        arrays = [self.key, self.time, self.closed_gaps, self.unreported, *(c.values for c in self.columns.values())]
+        arrays = (self.key, self.time, self.closed_gaps, self.unreported, *self.columns.values())
         return sum(a.nbytes for a in arrays)
 
     def take(self, index: np.ndarray | slice) -> Tuples:
