@@ -132,6 +132,33 @@ def test_each_range_takes_its_own_sort(spread, sort, monkeypatch):
     assert (called or ["sort"]) == [sort]
 
 
+@pytest.mark.parametrize("keys", [1, 3])
+@given(
+    values=st.lists(st.integers(0, 2**40), min_size=8, max_size=60), late=st.lists(st.integers(0, 2**40), max_size=5)
+)
+def test_few_late_rows_are_put_in_their_places(keys, values, late):
+    """Runs that are in order, key by key, and some late rows behind them; ties keep the order in which they came."""
+    rows = sorted((value % keys, value) for value in values) + [(value % keys, value) for value in late]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "FEW_ROWS", 0)
+        assert_ordered([k for k, _ in rows], [v for _, v in rows])
+        assert_ordered([k for k, _ in rows] * 2, [v // 2**20 for _, v in rows] * 2)
+
+
+@pytest.mark.parametrize(("keys", "late", "sort"), [(1, 100, "argsort"), (3, 100, "argsort"), (1, 300, "sort")])
+def test_rows_of_which_few_are_late_take_a_merge_sort(keys, late, sort, monkeypatch):
+    called = []
+    argsort = np.argsort
+    monkeypatch.setattr(kernels.np, "argsort", lambda *a, **k: called.append("argsort") or argsort(*a, **k))
+    rows = sorted((i % keys, i * 10**6) for i in range(1000))
+    for at in range(0, 3 * late, 3):
+        rows[at], rows[at + 1] = rows[at + 1], rows[at]
+    found = order_by(integers([k for k, _ in rows]), integers([v for _, v in rows]))
+    monkeypatch.undo()
+    assert found.tolist() == twin_order([k for k, _ in rows], [v for _, v in rows])
+    assert (called or ["sort"]) == [sort]
+
+
 @pytest.mark.parametrize("limit", [2**16, kernels.ROOM])
 def test_sorts_change_over_without_a_seam(limit):
     for n in (2, 3, 1000):
