@@ -28,7 +28,7 @@ class _OfKll(OfSketch):
 
     def of_values(self, values: Iterable[Any], counts: Iterable[int] = ()) -> bytes:
         sketch = package().kll_doubles_sketch(self.k)
-        doubles = np.repeat(np.array(list(values), np.float64), list(counts))
+        doubles = np.repeat(_array(values, np.float64), _array(counts, np.int64))
         sketch.update(doubles[~np.isnan(doubles)])
         data: bytes = sketch.serialize()
         return data
@@ -58,6 +58,13 @@ class DoublesMonoid(SketchMonoid):
 
     def of_lists(self, lengths: np.ndarray, columns: Sequence[Column]) -> Parts:
         return super().of_lists(lengths, [_doubles(columns[0])])
+
+    def _updates(self, values: np.ndarray, type_: pa.DataType) -> np.ndarray:
+        return values  # all at once, where other sketches take one by one
+
+
+def _array(values: Iterable[Any], dtype: type) -> np.ndarray:
+    return np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype)
 
 
 def _doubles(column: Column) -> Column:

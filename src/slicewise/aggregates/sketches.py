@@ -108,13 +108,17 @@ class SketchMonoid(Monoid):
         return self._sketched(runs, columns[0].type)
 
     def _sketched(self, runs: Ragged, type_: pa.DataType) -> Parts:
-        values, counts = as_sketched(runs.columns[0], type_), runs.columns[1]
+        values, counts = self._updates(runs.columns[0], type_), runs.columns[1]
         out = np.empty(len(runs), object)
         at = 0
         for i, end in enumerate(np.cumsum(runs.lengths).tolist()):
             out[i] = self.aggregate.of_values(values[at:end], counts[at:end]) if end > at else b""
             at = end
         return (out,)
+
+    def _updates(self, values: np.ndarray, type_: pa.DataType) -> Any:
+        """The values of a histogram as sketches of this kind are updated with them."""
+        return as_sketched(values, type_)
 
     def combine(self, a: Parts, b: Parts) -> Parts:
         out = np.empty(len(a[0]), object)
