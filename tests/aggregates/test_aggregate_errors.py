@@ -119,6 +119,34 @@ def test_a_half_life_is_a_length_of_time():
         sw.ewma("v", half_life=rows(3))
 
 
+@pytest.mark.parametrize("name", ["largest", "smallest", "first_k", "last_k", "most_frequent", "max_by", "min_by"])
+@pytest.mark.parametrize("k", [0, -1, 1.5, True, "3"])
+def test_k_is_a_number_of_values(name, k):
+    columns = ("v", "w") if name.endswith("_by") else ("v",)
+    with says(f"`k` of `{name}` must be a whole number from 1 on; got {k!r}: 10 keeps the ten best"):
+        sw.AGGREGATES[name](*columns, k)
+
+
+@pytest.mark.parametrize("name", ["largest", "smallest", "first_k", "last_k", "most_frequent"])
+def test_k_must_be_given(name):
+    with says(f"`k` of `{name}` must be a whole number from 1 on; got nothing: 10 keeps the ten best"):
+        sw.AGGREGATES[name]("v")
+
+
+@pytest.mark.parametrize("frequency", [0, 2.0, True, "n"])
+def test_every_value_counts_equally_often(frequency):
+    with says(
+        "`frequency` of `percentile` must be a whole number from 1 on, the same for all rows; got "
+        f"{frequency!r}: repeat rows that count several times"
+    ):
+        sw.percentile("v", 0.5, frequency=frequency)
+
+
+def test_deterministic_is_a_truth_value():
+    with says("`deterministic` of `mode` must be True or False; got 'yes'"):
+        sw.mode("v", deterministic="yes")
+
+
 def test_ignorenulls_is_a_truth_value():
     for name in ("first", "last", "any_value"):
         with says(f"`ignorenulls` of `{name}` must be True or False; got 1"):

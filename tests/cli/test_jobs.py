@@ -240,9 +240,10 @@ def test_everything_that_a_job_may_say_is_read(tmp_path):
     [workload]
     time = "t"
     watermark = 5
+    where = "w < 9"
     [queries.q]
     window = "tumbling(10)"
-    n = "count()"
+    n = "sum(expr('v * w')).where('v <> w').by(kind)"
     [sink]
     format = "csv"
     path = "out"
@@ -267,6 +268,8 @@ def test_everything_that_a_job_may_say_is_read(tmp_path):
     conf = {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
     assert job.spark == SparkSettings("local[2]", ("g:a:1",), conf)
     assert job.workload.watermark == 5
+    assert job.workload.where == sw.expr("w < 9")
+    assert job.workload.queries[0].aggregates == {"n": sw.sum(sw.expr("v * w")).where("v <> w").by("kind")}
 
 
 def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file(tmp_path):

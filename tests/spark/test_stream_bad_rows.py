@@ -302,6 +302,15 @@ def test_every_reason_is_a_metric():
     assert names[2 : names.index("keys")] == ["bad", *map(metric_name, bad_rows.BAD), "failed", "overfull"]
 
 
+def test_an_overfull_window_is_counted_and_has_no_value():
+    counted = sw.Workload("t", keys=["k"]).query("q", sw.tumbling(10), s=sw.sum("v").by("v", most=2), n=sw.count())
+    stream = FakeStream(counted)
+    stream.batch([[row(1, v=1), row(2, v=2), row(3, v=3)], [row(4, "b", v=4)]])
+    found = stream.batch([[row(11, v=5)]])
+    assert sorted((r.key, r.values["s"], r.values["n"]) for r in found) == [(("a",), None, 3), (("b",), {4: 4}, 1)]
+    assert [sum(getattr(told, name) for told in stream.metrics) for name in ("overfull", "failed", "bad")] == [1, 0, 0]
+
+
 # -- many results at once
 
 
