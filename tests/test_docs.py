@@ -14,10 +14,10 @@ import pytest
 
 import slicewise
 from slicewise import plot, swag, testing
+from tests.source import MODULES, SRC, nodes_of
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-SRC = ROOT / "src" / "slicewise"
 PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "tests").glob("*.md")])
 
 
@@ -85,11 +85,12 @@ class Source:
         self.modules: dict[str, set[str]] = {"sw": set(slicewise.__all__)}
         self.classes: dict[str, set[str]] = {}
         bases: dict[str, list[str]] = {}
-        for path in SRC.rglob("*.py"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+        for path in MODULES:
+            module, *nodes = nodes_of(path)
             name = path.parent.name if path.stem == "__init__" else path.stem
-            self.modules.setdefault(name, set()).update(_names_in(tree.body))
-            for node in ast.walk(tree):
+            assert isinstance(module, ast.Module)
+            self.modules.setdefault(name, set()).update(_names_in(module.body))
+            for node in nodes:
                 if isinstance(node, ast.ClassDef):
                     self.classes.setdefault(node.name, set()).update(_names_in(node.body) | _attributes_in(node))
                     bases.setdefault(node.name, []).extend(ast.unparse(base) for base in node.bases)
@@ -163,7 +164,7 @@ def test_names_in_recipes_exist(source):
 def test_table_of_tests_is_complete():
     text = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
     names = set(re.findall(r"`([\w/]+(?:\.py|/))`", text))
-    modules = {path.relative_to(SRC).as_posix() for path in SRC.rglob("*.py")}
+    modules = {path.relative_to(SRC).as_posix() for path in MODULES}
     modules = {name for name in modules if not name.endswith(("__init__.py", "__main__.py"))}
     tests = {path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
     folders = tuple(name for name in names if name.endswith("/"))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
-import pytest
+from tests import source
+from tests.source import SRC, nodes_of
 
 ROOT = Path(__file__).parent.parent
-SRC = ROOT / "src" / "slicewise"
-MODULES = [path for folder in ("slicing", "spark") for path in sorted((SRC / folder).rglob("*.py"))]
+MODULES = [path for path in source.MODULES if path.relative_to(SRC).parts[0] in ("slicing", "spark")]
 
 #: Words of English, Python or Spark that need no entry, because they mean here what they mean everywhere.
 GENERAL = {
@@ -56,9 +57,10 @@ def entries_of(glossary: str) -> set[str]:
     return {stem(part) for word in words for part in (word.replace("-", ""), *word.split("-"))}
 
 
+@cache
 def names_of(path: Path) -> list[str]:
     """The module and its public classes."""
-    classes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
     modules = [] if path.stem == "__init__" else [path.stem]
     return modules + [node.name for node in classes if not node.name.startswith("_")]
 
@@ -67,10 +69,13 @@ ENTRIES = entries_of((ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 KNOWN = ENTRIES | {stem(word) for word in GENERAL}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SRC).as_posix())
-def test_names_have_their_words_in_the_glossary(path):
-    unknown = {name: [word for word in words_of(name) if stem(word) not in KNOWN] for name in names_of(path)}
-    assert {name: words for name, words in unknown.items() if words} == {}
+def test_names_have_their_words_in_the_glossary():
+    unknown = {
+        (path.relative_to(SRC).as_posix(), name): [word for word in words_of(name) if stem(word) not in KNOWN]
+        for path in MODULES
+        for name in names_of(path)
+    }
+    assert {place: words for place, words in unknown.items() if words} == {}
 
 
 def test_general_words_are_used_and_have_no_entry():

@@ -6,16 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-SRC = Path(__file__).parent.parent / "src" / "slicewise"
-MODULES = sorted(SRC.rglob("*.py"))
+from tests.source import MODULES, SRC, nodes_in
+
 LONGEST = 500
-#: Modules that are too long and not split yet. Whoever splits one takes it off: a module that passes here fails.
-TOO_LONG: set[str] = set()
 
 #: The path. A stage imports from stages of a lower rank and from itself.
 STAGES = {
@@ -56,8 +54,6 @@ ROOT = "__init__"
 NO_NAMES = {"said", "told", "found", "mine", "own", "many", "more"}
 #: Public names, which stay.
 PUBLIC = {"insert_many", "query_many"}
-#: Modules with such names in them. Whoever cleans one takes it off: a module that passes here fails.
-NAMED_BADLY: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class Import:
 
 def imports_of(source: str, package: str = "slicewise") -> list[Import]:
     """What ``source``, a module of ``package``, imports. Imports for the type checker alone do not count."""
-    return list(_walk(ast.parse(source).body, package, at_once=True))
+    return list(_walk(nodes_in(source)[:1], package, at_once=True))
 
 
 def _walk(nodes: list[ast.stmt] | list[ast.AST], package: str, *, at_once: bool) -> Iterator[Import]:
@@ -131,20 +127,22 @@ def _allowed(stage: str, target: str, at_once: bool) -> bool:
 def bad_names(source: str) -> list[str]:
     """The variables, parameters, attributes, functions and classes of a module that are named by ``NO_NAMES``."""
     wrong = []
-    for name, line in _defined(ast.parse(source)):
+    for name, line in _defined(source):
         if name not in PUBLIC and NO_NAMES & set(name.lower().split("_")):
             wrong.append(f"line {line}: {name}")
     return wrong
 
 
-def _defined(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree):
+def _defined(source: str) -> Iterator[tuple[str, int]]:
+    for node in nodes_in(source):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
             yield (node.id if isinstance(node, ast.Name) else node.attr), node.lineno
         elif isinstance(node, ast.arg):
             yield node.arg, node.lineno
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name, node.lineno
+        elif isinstance(node, (ast.ExceptHandler, ast.alias)):
+            yield (node.name if isinstance(node, ast.ExceptHandler) else node.asname) or "", node.lineno
 
 
 def name_of(path: Path) -> str:
@@ -155,66 +153,57 @@ def stage_of_path(path: Path) -> str:
     return path.relative_to(SRC).parts[0].removesuffix(".py")
 
 
-def listed(unfinished: set[str], reason: str) -> list[Any]:
-    """All modules as parameters of a test; those that are not done yet must fail it."""
-    failing = pytest.mark.xfail(strict=True, reason=reason)
-    return [
-        pytest.param(path, id=name_of(path), marks=failing if name_of(path) in unfinished else ()) for path in MODULES
-    ]
-
-
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_module_imports_in_one_direction(path):
-    stage = stage_of_path(path)
-    package = ".".join(["slicewise", *path.relative_to(SRC).parts[:-1]])
-    assert wrong_turns(stage, imports_of(path.read_text(encoding="utf-8"), package)) == []
-
-
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_module_has_a_place_in_the_house(path):
-    stage = stage_of_path(path)
-    assert stage in {*STAGES, *BESIDE, ROOT, "__main__"}, f"give {stage!r} a rank in STAGES or BESIDE of {__name__}"
-
-
-@pytest.mark.parametrize("path", listed(TOO_LONG, "not split yet"))
-def test_module_stays_short(path):
-    lines = path.read_text(encoding="utf-8").count("\n")
-    assert lines < LONGEST, f"{name_of(path)} has {lines} lines; split it by what it does"
-
-
-@pytest.mark.parametrize("path", listed(NAMED_BADLY, "named badly"))
-def test_names_are_nouns_of_the_field(path):
-    assert bad_names(path.read_text(encoding="utf-8")) == []
-
-
-@pytest.mark.parametrize("names", [TOO_LONG, NAMED_BADLY])
-def test_modules_that_are_not_done_exist(names):
-    assert names <= {name_of(path) for path in MODULES}
-
-
 def reached_into(source: str) -> list[str]:
     """Private names of other modules that a module uses: what begins with an underscore and is not defined in it."""
-    tree = ast.parse(source)
-    known = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+    known, names = set(), []
+    for node in nodes_in(source):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            known.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             known.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             known.add(node.attr)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             known.add(node.value)  # of __slots__
-    names = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls", "super()"):
-            names.append((node.lineno, node.attr))
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            names += [(node.lineno, node.attr)] if ast.unparse(node.value) not in ("self", "cls", "super()") else []
         elif isinstance(node, ast.ImportFrom):
             names += [(node.lineno, alias.name) for alias in node.names]
-    return [f"line {line}: {name}" for line, name in names if re.match(r"_[^_]", name) and name not in known]
+    return [f"line {line}: {name}" for line, name in sorted(names) if re.match(r"_[^_]", name) and name not in known]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_no_underscore_crosses_a_module(path):
-    assert reached_into(path.read_text(encoding="utf-8")) == []
+@cache
+def faults() -> dict[str, dict[str, list[str]]]:
+    """What is wrong in which module, by rule. All rules are asked of a module at once: to parse it takes long."""
+    wrong: dict[str, dict[str, list[str]]] = {"imports": {}, "names": {}, "underscores": {}}
+    for path in MODULES:
+        source, package = path.read_text(encoding="utf-8"), ".".join(["slicewise", *path.relative_to(SRC).parts[:-1]])
+        wrong["imports"][name_of(path)] = wrong_turns(stage_of_path(path), imports_of(source, package))
+        wrong["names"][name_of(path)] = bad_names(source)
+        wrong["underscores"][name_of(path)] = reached_into(source)
+    return {rule: {name: lines for name, lines in modules.items() if lines} for rule, modules in wrong.items()}
+
+
+def test_modules_import_in_one_direction():
+    assert faults()["imports"] == {}
+
+
+def test_names_are_nouns_of_the_field():
+    assert faults()["names"] == {}
+
+
+def test_no_underscore_crosses_a_module():
+    assert faults()["underscores"] == {}
+
+
+def test_modules_have_a_place_in_the_house():
+    stages = {stage_of_path(path) for path in MODULES}
+    assert stages - {*STAGES, *BESIDE, ROOT} == set(), f"give them a rank in STAGES or BESIDE of {__name__}"
+
+
+def test_modules_stay_short():
+    lines = {name_of(path): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
+    assert {name: n for name, n in lines.items() if n >= LONGEST} == {}, "split them by what they do"
 
 
 # -- the checks themselves
@@ -289,6 +278,8 @@ def test_wrong_turns_are_found(stage, source, message):
         ("founder = owner = manyfold = moreover = 1", []),
         ("f(own=1); x = y.found", []),  # named by others
         ("def insert_many(self): pass", []),
+        ("try: pass\nexcept ValueError as told: pass", ["line 2: told"]),
+        ("from x import y as found", ["line 1: found"]),
     ],
 )
 def test_bad_names_are_found(source, names):

@@ -32,9 +32,9 @@ from slicewise.testing import check_laws
 from slicewise.times import INFINITY
 from slicewise.windows import Context, PeriodicFamily, Shape, Window
 from slicewise.windows.regular import ContextFree
+from tests.source import MODULES, nodes_of
 
 ROOT = Path(__file__).parent.parent
-SRC = ROOT / "src" / "slicewise"
 
 
 # -- a context-free window: its class, its family, its function
@@ -401,11 +401,11 @@ def test_files_in_recipes_are_there(title):
 @functools.cache
 def words_in(path: Path) -> frozenset[str]:
     """The names that a module uses, and its strings in quotes."""
-    return frozenset(_words(ast.parse(path.read_text(encoding="utf-8"))))
+    return frozenset(_words(nodes_of(path)))
 
 
-def _words(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _words(nodes: list[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Name):
             yield node.id
         elif isinstance(node, ast.Attribute):
@@ -420,7 +420,7 @@ def unnamed(title: str, *words: str) -> list[str]:
     """The modules that use one of these words and that the recipe does not name."""
     named = files_in(recipe(title))
     folders = tuple(name for name in named if name.endswith("/"))
-    known = [path.relative_to(ROOT).as_posix() for path in SRC.rglob("*.py") if not words_in(path).isdisjoint(words)]
+    known = [path.relative_to(ROOT).as_posix() for path in MODULES if not words_in(path).isdisjoint(words)]
     return sorted(module for module in known if module not in named and not module.startswith(folders))
 
 

@@ -34,6 +34,11 @@ ZONES = [
     *("Asia/Tehran", "Asia/Amman", "Africa/Casablanca", "Australia/Lord_Howe", "Pacific/Apia", "Pacific/Kwajalein"),
     *("Pacific/Kiritimati", "Antarctica/Troll", "Asia/Pyongyang", "UTC"),
 ]
+#: Clocks that change at one, at midnight and by half an hour, and a day that is left out.
+SHOW_THE_RULE = ("Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia")
+every_zone = pytest.mark.parametrize(
+    "zone", [pytest.param(zone, marks=[] if zone in SHOW_THE_RULE else pytest.mark.slow) for zone in ZONES]
+)
 
 
 def micros(text: str, zone: str = "UTC") -> int:
@@ -55,7 +60,7 @@ def listed(window: CalendarSliding, low: str, high: str) -> list[tuple[str, str]
 # Against zoneinfo
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@every_zone
 def test_days_begin_when_no_clock_showed_their_date_before_for_thirty_years(zone):
     low, high = micros("1989-12-25"), micros("2020-01-05")
     start, end, _ = sw.tumbling("1 day", zone=zone).listing.windows(low, high)
@@ -73,7 +78,7 @@ def test_days_begin_when_no_clock_showed_their_date_before_for_thirty_years(zone
     assert (np.maximum.accumulate(dates) == day[np.searchsorted(start, hours, "right") - 1]).all()
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@every_zone
 def test_weeks_months_quarters_and_years_are_made_of_days(zone):
     low, high = micros("1990-01-01"), micros("2020-01-01")
     days = sw.tumbling("1 day", zone=zone).listing.windows(low, high).start.tolist()
@@ -100,7 +105,7 @@ def test_an_instant_is_the_first_that_shows_a_local_time(zone, at):
     assert zone_of(zone).first_instants(local_time).tolist() == [first_instant(at, zone)]
 
 
-@pytest.mark.parametrize("zone", ["Africa/Casablanca", "America/Santiago"])
+@pytest.mark.parametrize("zone", ["Africa/Casablanca", pytest.param("America/Santiago", marks=pytest.mark.slow)])
 def test_far_away_rules_repeat(zone):
     years = np.array([f"{year}-07-01T12:00" for year in (0, 2, 1800, 2499, 2500, 2899, 2900, 9998)], "M8[us]")
     instants = zone_of(zone).first_instants(years.astype(np.int64))

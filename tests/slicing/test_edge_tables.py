@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise as sw
@@ -295,7 +295,6 @@ def batches_of_times():
     )
 
 
-@settings(max_examples=40)
 @given(batches_of_times(), st.sampled_from([0, 3, 40]), st.integers(1, 30))
 def test_schedules_that_are_listed_around_rows_give_the_same(batches, lateness, most):
     """As if a handful of edges were very many: what lies between rows is left out all the time."""

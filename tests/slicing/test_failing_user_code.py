@@ -14,6 +14,7 @@ import pytest
 import slicewise as sw
 from slicewise import plain
 from slicewise.errors import AggregateError, DataError, RefusedRowsError, StateError, UserCodeInWindowError
+from tests.matrices import matrix
 
 TYPES = {"v": pa.int64(), "k": pa.string(), "km": pa.float64()}
 
@@ -75,9 +76,7 @@ def raises(error, message):
     return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
-@pytest.mark.parametrize("ordered", [False, True], ids=["any order", "ordered"])
-@pytest.mark.parametrize("aggregate", [inverses, columnar, lists], ids=lambda a: a.name)
-@pytest.mark.parametrize("name", WINDOWS)
+@matrix(name=WINDOWS, aggregate=[inverses, columnar, lists], ordered=[False, True])
 def test_a_row_on_which_lift_raises_counts_nowhere(name, aggregate, ordered):
     """The answers of all queries are those over the other rows, in one batch, row by row and after a restart."""
     workload = sw.Workload("t", keys=["k"], lateness=0 if ordered else 50).query("q", WINDOWS[name], x=aggregate("v"))
@@ -345,10 +344,7 @@ def shown(end):
     return "open" if end is None else end
 
 
-@pytest.mark.parametrize("store", ["lazy", "eager", "prefix"])
-@pytest.mark.parametrize("ordered", [False, True], ids=["any order", "ordered"])
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("name", WINDOWS)
+@matrix(name=WINDOWS, aggregate=AGGREGATES, ordered=[False, True], store=["lazy", "eager", "prefix"])
 def test_a_window_whose_value_cannot_be_computed_is_named_and_null_and_the_others_go_on(
     name, aggregate, ordered, store
 ):

@@ -44,7 +44,9 @@ def calls_per_step(workload: sw.Workload, warm_up: int = 60, steps: int = 40, ro
     return counts
 
 
-@pytest.mark.parametrize(("queries", "typical", "most"), [(1, 120, 160), (1000, 200, 240)])
+@pytest.mark.parametrize(
+    ("queries", "typical", "most"), [(1, 120, 160), pytest.param(1000, 200, 240, marks=pytest.mark.slow)]
+)
 def test_step_of_2000_rows_calls_few_functions(queries, typical, most):
     counts = calls_per_step(workload_of(queries))
     assert statistics.median(counts) <= typical

@@ -173,7 +173,7 @@ def row_runner(workload, types, output):
     return row_route.RowRunner(complete, {**types, row_route.KEY: pa.int64()}, output)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 100, 1000, 10**6])
+@pytest.mark.parametrize("chunk", [7, 10**6, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 100, 1000))])
 def test_a_key_with_many_rows_taken_piece_by_piece(monkeypatch, chunk):
     from slicewise.plan.plan import plan_for
     from slicewise.spark.output import Output

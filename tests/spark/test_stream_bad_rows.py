@@ -19,6 +19,7 @@ from slicewise.slicing.operator import Operator
 from slicewise.slicing.rows import slides
 from slicewise.spark.streaming import inspecting, shard_reports
 from slicewise.testing import Oracle, refusals
+from tests.matrices import matrix
 from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same
 from tests.slicing.strategies import rows
@@ -173,9 +174,7 @@ FOUND_OUT = {
 REASONS = {"a jump": GAP, "no number": MEASURE}
 
 
-@pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
-@pytest.mark.parametrize("late", [None, "collect"])
-@pytest.mark.parametrize("case", FOUND_OUT)
+@matrix(case=FOUND_OUT, late=[None, "collect"], workers=[0, 1])
 def test_what_only_the_shard_can_know_is_counted_and_given_back_and_the_stream_goes_on(case, late, workers):
     workload, bad, good = FOUND_OUT[case]
     reason = REASONS.get(case, case)

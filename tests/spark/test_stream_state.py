@@ -17,6 +17,7 @@ from slicewise.errors import StateError
 from slicewise.spark.streaming import inspecting, key_chunks
 from slicewise.spark.streaming.packs import read_rows
 from slicewise.spark.streaming.processor import FORMAT, HEAD, OLDEST
+from tests.matrices import matrix
 from tests.slicing.running import assert_same
 from tests.slicing.strategies import SessionByEdges
 from tests.spark.stream_fake import Crash, FakeStream, Reference, Workers
@@ -65,9 +66,9 @@ def run_for(stream, batches, width=10, keys="ab"):
 # What is written
 
 
-@pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
-@pytest.mark.parametrize("workload", [SUMS, ORDERED], ids=["slices", "rows"])
-def test_a_micro_batch_writes_only_the_chunks_that_it_touched(workload, workers):
+@matrix(kind=["slices", "rows"], workers=[0, 1])
+def test_a_micro_batch_writes_only_the_chunks_that_it_touched(kind, workers):
+    workload = SUMS if kind == "slices" else ORDERED
     long = workload.with_delays(0, 0).query("long", sw.sliding(2000, every=10), m=sw.max("v"))
     stream = fake(long, shards=1, workers=Workers(workers))
     written = stream.handles[0].map.written
@@ -190,7 +191,13 @@ def test_windows_that_are_done_leave_the_state(workload):
 
 
 @pytest.mark.parametrize("late", [None, pytest.param("collect", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("straggler", [False, True], ids=["in order", "with a late row in each batch"])
+@pytest.mark.parametrize(
+    "straggler",
+    [
+        pytest.param(False, id="in order", marks=pytest.mark.slow),
+        pytest.param(True, id="with a late row in each batch"),
+    ],
+)
 def test_silent_keys_cost_nothing_after_a_while(late, straggler):
     """Every micro-batch has keys of its own; what they leave behind is forgotten."""
     stream = fake(SUMS, shards=1, late=late)
@@ -341,8 +348,7 @@ def five_batches():
     return run_for(fake(SUMS), 5)
 
 
-@pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
+@matrix(case=REFUSED, workers=[0, 1])
 def test_a_state_that_is_not_ours_is_refused_and_stays_as_it_was(case, workers):
     workload, how, said = REFUSED[case]
     types = {**TYPES, "j": pa.string(), "t": pa.int64()}
@@ -380,22 +386,21 @@ def test_a_state_of_another_format_is_refused(format_, said):
         stream.batch([rows([99])])
 
 
-def test_waiting_longer_or_shorter_is_no_other_workload():
+@matrix(emit=["complete", "changes"], wait=[0, 50, 5])
+def test_waiting_longer_or_shorter_is_no_other_workload(emit, wait):
     """With emit='changes' too, what was reported stays reported, and what was closed stays closed."""
-    for emit in ("complete", "changes"):
-        for wait in (0, 5, 50):
-            stream = fake(SUMS, emit=emit)
-            found = run_for(stream, 10)
-            stream = stream.again(SUMS.with_delays(wait, 10), types=TYPES, emit=emit)
-            found += [stream.batch([rows(range(t, t + 20))]) for t in range(100, 300, 20)]
-            found.append(stream.batch([rows([30, 31])]))  # long closed, whatever the wait
-            seen = [(r.key, r.start, r.revision) for results in found for r in results]
-            assert len(seen) == len(set(seen)), "a revision was reported twice"
-            inserted = {(r.key, r.start) for results in found for r in results if r.change == "insert"}
-            assert all(place[:2] in inserted for place in seen)
-            assert sum(report.late for report in stream.metrics) == 2
-            last = {(r.key, r.start): r.values["n"] for results in found for r in results}
-            assert all(n == 10 for (_, start), n in last.items() if 0 <= start <= 200), (emit, wait)
+    stream = fake(SUMS, emit=emit)
+    found = run_for(stream, 10)
+    stream = stream.again(SUMS.with_delays(wait, 10), types=TYPES, emit=emit)
+    found += [stream.batch([rows(range(t, t + 20))]) for t in range(100, 300, 20)]
+    found.append(stream.batch([rows([30, 31])]))  # long closed, whatever the wait
+    seen = [(r.key, r.start, r.revision) for results in found for r in results]
+    assert len(seen) == len(set(seen)), "a revision was reported twice"
+    inserted = {(r.key, r.start) for results in found for r in results if r.change == "insert"}
+    assert all(place[:2] in inserted for place in seen)
+    assert sum(report.late for report in stream.metrics) == 2
+    last = {(r.key, r.start): r.values["n"] for results in found for r in results}
+    assert all(n == 10 for (_, start), n in last.items() if 0 <= start <= 200), (emit, wait)
 
 
 # Names, and the clock

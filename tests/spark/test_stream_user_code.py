@@ -16,6 +16,7 @@ from slicewise.errors import DataError, StateError, UserCodeInWindowError
 from slicewise.spark.streaming import inspecting
 from slicewise.testing import Oracle
 from slicewise.testing.oracle_rows import FailedWindowError, RefusedRowError
+from tests.matrices import matrix
 from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same, key_of
 from tests.slicing.strategies import rows
@@ -57,9 +58,7 @@ def of_others(results):
     return [r for r in results if r.key != ("c",)]
 
 
-@pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
-@pytest.mark.parametrize("late", [None, "collect"])
-@pytest.mark.parametrize("name", QUERIES)
+@matrix(name=QUERIES, late=[None, "collect"], workers=[0, 1])
 def test_a_row_that_user_code_fails_on_is_counted_and_given_back_and_the_stream_goes_on(name, late, workers):
     """What is missing is the row; its time has moved the watermark, as another row of that time would have."""
     window, aggregate = QUERIES[name]
@@ -101,8 +100,7 @@ def test_a_batch_of_bad_rows_alone_goes_by():
     assert bad_counts(stream) == {USER_CODE: 2}
 
 
-@pytest.mark.parametrize("workers", [0, 1], ids=["from bytes", "decoded"])
-@pytest.mark.parametrize("name", ["slices", "columnar", "stored rows", "counts"])
+@matrix(name=["slices", "columnar", "stored rows", "counts"], workers=[0, 1])
 def test_a_window_without_a_value_is_null_and_counted_and_named_in_the_log(name, workers, caplog):
     """The sum of its values is more than 12, as slices of two micro-batches show, or of one."""
     window, aggregate = QUERIES[name]

@@ -15,6 +15,7 @@ from slicewise.same import is_same
 from slicewise.swag import ALGORITHMS, CuttyStore, FiBA, FlatFIT, Naive, SlickDeque, SubtractOnEvict
 from slicewise.swag.base import EmptyWindowError
 from tests.counting import Counting
+from tests.matrices import few_quick, matrix
 
 longest_word = sw.aggregate(combine=lambda a, b: a if len(a) >= len(b) else b, identity="", name="longest")
 
@@ -113,8 +114,9 @@ def agree(window, naive):
         assert is_same(window.query_many(ranges), naive.query_many(ranges), 100)
 
 
-@pytest.mark.parametrize("trace", ["steady", *(pytest.param(t, marks=pytest.mark.slow) for t in list(TRACES)[1:])])
-@pytest.mark.parametrize(("algorithm", "name"), PAIRS)
+@pytest.mark.parametrize(
+    ("algorithm", "name", "trace"), few_quick((algorithm, name, trace) for trace in TRACES for algorithm, name in PAIRS)
+)
 def test_answers_are_those_of_naive(algorithm, name, trace):
     aggregate, kind = AGGREGATES[name]
     window, naive = build(algorithm, aggregate), Naive(aggregate)
@@ -183,7 +185,7 @@ BATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("algorithm", "name", "data"), BATCHES)
+@pytest.mark.parametrize(("algorithm", "name", "data"), few_quick(BATCHES))
 def test_arrays_give_what_single_values_give(algorithm, name, data):
     aggregate, values = AGGREGATES[name][0], ARRAYS[data]
     at_once, one_by_one = build(algorithm, aggregate), build(algorithm, aggregate)
@@ -210,8 +212,7 @@ def keeping(algorithm):
     return {"keep_values": True} if algorithm in ("FlatFIT", "SlickDeque") else {}
 
 
-@pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a != "SubtractOnEvict"])
-@pytest.mark.parametrize("limit", [0, 1, 40, 10**6])
+@matrix(algorithm=[a for a in ALGORITHMS if a != "SubtractOnEvict"], limit=[0, 1, 40, 10**6])
 def test_enforce_evicts_the_longest_prefix_that_the_policy_allows(algorithm, limit):
     """Keep at least `limit` in the window, and nothing that lies 30 seconds back: two dimensions, one structure."""
     aggregate = sw.multi(seconds=sw.max("t"), bytes=sw.sum("size"))
@@ -477,9 +478,9 @@ NULLS = {
 }
 
 
-@pytest.mark.parametrize("values", NULLS.values(), ids=NULLS)
-@pytest.mark.parametrize("cls", ALGORITHMS.values(), ids=ALGORITHMS)
-def test_nulls_of_every_kind_of_array_are_nulls(cls, values):
+@matrix(algorithm=ALGORITHMS, kind=NULLS)
+def test_nulls_of_every_kind_of_array_are_nulls(algorithm, kind):
+    cls, values = ALGORITHMS[algorithm], NULLS[kind]
     wanted = {sw.count(): 4, sw.count("v"): 2, sw.sum(): 8, sw.max(): 5, sw.first(): 3}
     for aggregate, answer in wanted.items():
         if cls is SubtractOnEvict and not aggregate.invertible:

@@ -18,6 +18,7 @@ from slicewise.swag.monoid_tree import NOTHING
 from slicewise.swag.stores import MemoryStore
 from slicewise.swag.stores.base import STATE
 from tests.counting import Counting
+from tests.matrices import matrix
 from tests.profiles import fewer
 
 BOTH = pytest.mark.parametrize("algorithm", [LogMTA, AMTA])
@@ -292,9 +293,7 @@ TestLogMTA.settings = TestAMTA.settings = fewer(6, stateful_step_count=40)
 # -- policies
 
 
-@BOTH
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 31, 32, 33, 100])
-@pytest.mark.parametrize("gone", [0, 1, 2, 5, 8, 20])
+@matrix(algorithm=[AMTA, LogMTA], n=[1, 2, 3, 7, 8, 9, 31, 32, 33, 100], gone=[0, 1, 2, 5, 8, 20])
 def test_policy_evicts_every_length_of_prefix(algorithm, n, gone):
     for k in range(n + 1):
         window = algorithm(sw.collect_list(), buffer=4)
@@ -445,8 +444,14 @@ def test_combine_that_raises_leaves_the_window_unchanged(algorithm):
 # -- costs, in calls of `combine`
 
 
-def test_amta_costs_four_combines_per_slide_amortised_and_a_few_per_level_worst():
-    for size in (1, 2, 3, 10, 64, 100, 1000, 4096, 5000):
+SIZES = pytest.mark.parametrize(
+    "sizes", [(1, 2, 3, 10, 64, 100), pytest.param((1000, 4096, 5000), marks=pytest.mark.slow)], ids=str
+)
+
+
+@SIZES
+def test_amta_costs_four_combines_per_slide_amortised_and_a_few_per_level_worst(sizes):
+    for size in sizes:
         aggregate = Counting(sw.max())
         window = AMTA(aggregate)
         window.insert_many(range(size))
@@ -485,21 +490,22 @@ def test_amta_is_amortised_constant_when_the_window_grows_and_shrinks():
     assert worst <= 3 * ceil(log2(7000) + 1)
 
 
-def test_amta_evicts_batches_of_any_size_in_amortised_constant_time():
-    for batch in (2, 5, 20, 100):
-        aggregate = Counting(sw.max())
-        window = AMTA(aggregate)
-        window.insert_many(range(4096))
-        before, rounds = aggregate.combines, 20_000 // batch
-        for i in range(rounds):
-            window.insert_many([i] * batch)
-            window.evict(batch)
-            window.query()
-        assert aggregate.combines - before <= 5.5 * batch * rounds
+@pytest.mark.parametrize("batch", [100, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 5, 20))])
+def test_amta_evicts_batches_of_any_size_in_amortised_constant_time(batch):
+    aggregate = Counting(sw.max())
+    window = AMTA(aggregate)
+    window.insert_many(range(4096))
+    before, rounds = aggregate.combines, 20_000 // batch
+    for i in range(rounds):
+        window.insert_many([i] * batch)
+        window.evict(batch)
+        window.query()
+    assert aggregate.combines - before <= 5.5 * batch * rounds
 
 
-def test_log_mta_costs_one_combine_per_level():
-    for size in (1, 2, 3, 10, 64, 100, 1000, 4096, 5000):
+@SIZES
+def test_log_mta_costs_one_combine_per_level(sizes):
+    for size in sizes:
         aggregate = Counting(sw.max())
         window = LogMTA(aggregate)
         window.insert_many(range(size))

@@ -20,6 +20,7 @@ from slicewise.same import is_same
 from slicewise.swag import FlatFIT, Naive, SlickDeque, TwoStacks, roll, rolling, rolling_moments
 from slicewise.swag.rolling import batch_of, survivors
 from slicewise.swag.rolling_ranks import sorted_windows
+from tests.matrices import matrix
 
 AGGREGATES = {
     name: sw.AGGREGATES[name]()
@@ -45,8 +46,7 @@ def as_list(result):
     return [None if x is np.ma.masked else x for x in result.tolist()] if isinstance(result, np.ndarray) else result
 
 
-@pytest.mark.parametrize("name", AGGREGATES)
-@pytest.mark.parametrize("n", [0, 1, 2, 7, 40, 41])
+@matrix(name=AGGREGATES, n=[0, 1, 2, 7, 40, 41])
 def test_integers(name, n):
     rng = random.Random(n)
     values = [rng.randrange(-20, 20) for _ in range(n)]
@@ -118,9 +118,7 @@ def test_sums_leave_64_bits_and_come_back():
     assert roll(values, 2, sw.avg())[1] == 2.0**62
 
 
-@pytest.mark.parametrize("doubled", [0, 4, 2**12])
-@pytest.mark.parametrize("kind", [np.int64, np.float64])
-@pytest.mark.parametrize("name", ["sum", "avg", "min", "max"])
+@matrix(name=["sum", "avg", "min", "max"], kind=[np.int64, np.float64], doubled=[0, 4, 2**12])
 def test_every_range_by_doubling_and_by_blocks(monkeypatch, name, kind, doubled):
     """Whole numbers, so that sums of floats are exact too; pieces so small that many are put together."""
     monkeypatch.setattr(rolling, "_DOUBLED", doubled)
@@ -310,9 +308,7 @@ def rolled_powers(values, k, highest=4):
     return [rolling_moments.roll_moments(values, k, highest, lower).values for lower in lowers]
 
 
-@pytest.mark.parametrize("doubled", [0, 2**12])
-@pytest.mark.parametrize("origin", ORIGINS)
-@pytest.mark.parametrize("k", [2, 3, 13, 16, 31, 200])
+@matrix(k=[2, 3, 13, 16, 31, 200], origin=ORIGINS, doubled=[0, 2**12])
 def test_moments_keep_their_digits_beside_what_has_left_the_window(monkeypatch, k, origin, doubled):
     monkeypatch.setattr(rolling_moments, "DOUBLED", doubled)
     monkeypatch.setattr(rolling_moments, "PIECE", 32)
@@ -332,8 +328,7 @@ def test_moments_keep_their_digits_beside_what_has_left_the_window(monkeypatch, 
     assert (powers[0][200 + k - 1 : 230] == 0).all()  # values that do not vary
 
 
-@pytest.mark.parametrize("k", [2, 5, 64, 5000])
-@pytest.mark.parametrize("name", ["variance", "stddev_pop", "skewness", "kurtosis"])
+@matrix(name=["variance", "stddev_pop", "skewness", "kurtosis"], k=[2, 5, 64, 5000])
 def test_nan_and_infinity_are_in_the_moments_of_their_windows_only(name, k):
     values = np.random.default_rng(1).normal(size=12_000)
     clean = roll(values, k, sw.AGGREGATES[name]())
@@ -350,9 +345,7 @@ def test_nan_and_infinity_are_in_the_moments_of_their_windows_only(name, k):
 PAIRS = ["covar_samp", "covar_pop", "corr", "regr_slope", "regr_r2", "regr_intercept"]
 
 
-@pytest.mark.parametrize("doubled", [0, 2**12])
-@pytest.mark.parametrize("kind", ["noise", "an outlier", "constant", "nulls", "integers"])
-@pytest.mark.parametrize("name", PAIRS)
+@matrix(name=PAIRS, kind=["noise", "an outlier", "constant", "nulls", "integers"], doubled=[0, 2**12])
 def test_pairs_are_rolled_as_they_are_one_by_one(monkeypatch, name, kind, doubled):
     monkeypatch.setattr(rolling_moments, "DOUBLED", doubled)
     monkeypatch.setattr(rolling_moments, "PIECE", 32)
@@ -400,8 +393,7 @@ def test_numbers_whose_powers_do_not_fit_are_rolled_one_by_one():
     assert is_same(as_list(roll(values, 2, sw.Variance())), one_by_one(values.tolist(), 2, sw.Variance()))
 
 
-@pytest.mark.parametrize("k", [2, 16, 1000, 5000])
-@pytest.mark.parametrize("data", ["noise", "a walk", "a line", "steps", "an outlier", "constant", "a large offset"])
+@matrix(data=["noise", "a walk", "a line", "steps", "an outlier", "constant", "a large offset"], k=[2, 16, 1000, 5000])
 def test_moments_by_sums_are_those_that_are_computed_exactly(k, data):
     rng = np.random.default_rng(7)
     noise = rng.normal(size=40_000)

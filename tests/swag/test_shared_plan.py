@@ -15,6 +15,7 @@ from slicewise.amounts import rows, units
 from slicewise.errors import DataError, QueryError
 from slicewise.swag import ALGORITHMS, Acq, Naive, SharedPlan, SlickDeque, TwoStacks
 from tests.counting import Counting
+from tests.matrices import matrix
 
 TECHNIQUES = ["panes", "pairs", "cutty"]
 SECOND = 1_000_000
@@ -107,9 +108,7 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("technique", TECHNIQUES)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("name", PLANS)
+@matrix(name=PLANS, algorithm=ALGORITHMS, technique=TECHNIQUES)
 def test_counts(name, algorithm, technique):
     queries, cls = PLANS[name], ALGORITHMS[algorithm]
     plan = SharedPlan(queries, technique=technique)
@@ -125,8 +124,7 @@ def test_counts(name, algorithm, technique):
         assert carried_out(plan, aggregate, cls, values) == expected
 
 
-@pytest.mark.parametrize("technique", TECHNIQUES)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@matrix(algorithm=ALGORITHMS, technique=TECHNIQUES)
 def test_time(algorithm, technique):
     queries = [Acq("10 seconds", "3 seconds"), Acq(dt.timedelta(seconds=4), "2 seconds"), Acq("1 second", "6 seconds")]
     plan = SharedPlan(queries, technique=technique)
