@@ -29,6 +29,7 @@ from slicewise.amounts import (
     units,
 )
 from slicewise.errors import QueryError
+from slicewise.times import Extent
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -554,3 +555,8 @@ def test_instants_are_written_readably(us, text):
 def test_written_instant_reads_back(moment):
     us, _ = to_instant(moment, name="since")
     assert to_instant(format_instant(us), name="since") == (us, TIME)
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=6))
+def test_extent_is_the_first_and_last_time_and_whether_none_goes_back(times):
+    assert Extent.of(np.array(times)) == (min(times), max(times), times == sorted(times))

@@ -83,10 +83,10 @@ def enumerate_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.
     (array([0, 0, 2]), array([3, 4, 9]))
     """
     counts: np.ndarray = high - low
-    counts += 1
-    if len(counts) and np.maximum.reduce(counts) <= 1:
-        which = (counts > 0).nonzero()[0]
+    if len(counts) and np.maximum.reduce(counts) <= 0:
+        which = (counts == 0).nonzero()[0]
         return which, low[which]
+    counts += 1
     np.maximum(counts, 0, out=counts)
     which = np.arange(len(counts)).repeat(counts)
     return which, (low - (counts.cumsum() - counts)).repeat(counts) + np.arange(len(which))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
+
+import numpy as np
 
 from slicewise.amounts import from_micros
 
-__all__ = ["INFINITY", "LARGEST_TIME", "largest_time"]
+__all__ = ["INFINITY", "LARGEST_TIME", "Extent", "largest_time"]
 
 #: Stands for infinity on either side. Event times stay inside by more than any window is long, and by so much that the
 #: sum of the two never overflows; see :func:`largest_time`.
@@ -26,3 +29,30 @@ def largest_time(unit: str | None) -> int:
     """
     # Seconds and milliseconds end where timestamps do, which windows become in tables.
     return LARGEST_NANOSECONDS if unit == "nanoseconds" else from_micros(LARGEST_TIME, unit or "microseconds")
+
+
+class Extent(NamedTuple):
+    """How the event times of some rows lie, at least one: found once, and asked in every stage that they go through.
+
+    Attributes
+    ----------
+    earliest, latest
+        The least and the largest of them.
+    in_order
+        Whether each row is as late as the one before, or later.
+    """
+
+    earliest: int
+    latest: int
+    in_order: bool
+
+    @classmethod
+    def of(cls, times: np.ndarray) -> Extent:
+        """The extent of an array.
+
+        >>> Extent.of(np.array([3, 9, 4]))
+        Extent(earliest=3, latest=9, in_order=False)
+        """
+        if np.logical_and.reduce(times[1:] >= times[:-1]):
+            return cls(int(times[0]), int(times[-1]), True)
+        return cls(int(np.minimum.reduce(times)), int(np.maximum.reduce(times)), False)

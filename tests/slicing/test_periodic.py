@@ -93,6 +93,27 @@ def _least(periodic: PeriodicWindows, family: int) -> int:
     return 1 if isinstance(periodic.windows[0], Landmark | Between) else -INFINITY
 
 
+@given(mixes(landmarks=False), st.tuples(horizons, horizons), st.tuples(horizons, horizons))
+def test_windows_that_end_between_two_watermarks(windows, watermarks, rows):
+    """One by one where they are few, as arrays otherwise; and a step goes on where the one before has stopped."""
+    (after, upto), (earliest, latest) = sorted(watermarks), sorted(rows)
+    regular = [w for w in windows if w.listing is None]
+    periodic = PeriodicWindows(regular)
+    expected = [[w for w in windows_of(window) if after < w[1] <= upto] for window in regular]
+    for known in (False, True):
+        low, high = periodic.ended_in(after, upto)
+        for family in range(len(regular)):
+            found = numbered(periodic, low[family], high[family], family)
+            assert sorted(w for w in found if w[0] < w[1]) == sorted(expected[family])
+        if not known:
+            periodic.ended_in(-NEAR, after)
+    few = periodic.few_ended(after, upto, earliest, latest)
+    if few is not None:
+        found = sorted(zip(*(column.tolist() for column in few), strict=True))
+        held = [(f, s, e) for f, some in enumerate(expected) for s, e in some if s <= latest and e > earliest]
+        assert found == sorted(held)
+
+
 @given(context_free())
 def test_the_step_is_what_must_have_brought_rows(window):
     periodic = periodic_of(window)

@@ -142,3 +142,18 @@ def test_thousands_of_steps_end_where_one_pass_does(store, keys):
     found, expected = long_run(workload.query("w", sw.tumbling(7), n=sw.count()), store)
     assert len(found) > 100
     assert is_same(found, expected, scale=50)
+
+
+def test_rows_wait_while_nothing_is_due_and_none_is_forgotten():
+    workload = sw.Workload("t").query("q", sw.tumbling(1000), n=sw.count(), s=sw.sum("v"))
+    op = workload.operator(ordered=True)
+    updates = []
+    for t in range(1, 40):
+        op.process_batch({"t": [t, t], "v": [t, 1]})
+        updates.append(op._core.costs.updates)
+        held = op.slices().to_pylist() if t % 7 == 0 else None
+        assert held is None or sum(s["rows"] for s in held) == 2 * t
+        op = workload.operator(ordered=True).restore(op.snapshot()) if t % 11 == 0 else op
+    assert len(set(updates)) < len(updates) / 2  # most steps have left slices alone
+    (result,) = op.close()
+    assert result.values == {"n": 78, "s": sum(range(1, 40)) + 39}

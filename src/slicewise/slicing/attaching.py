@@ -39,7 +39,7 @@ def attach(workload: Workload, points: Any, events: Any, time: str | None) -> An
     timed = np.flatnonzero(has_time)
     batch, time_type = _events(workload, table if events is None else _Table(events), timeless=events is None)
     some = {name: picked(data, timed) for name, data in given.items()}
-    times, _ = to_times(some[asking.time], asking)
+    times, _, _ = to_times(some[asking.time], asking)
     _check_times(asking, point_type, workload, time_type)
     types = _types(batch, workload)
     time_type = time_type or point_type or pa.timestamp("us")

@@ -39,7 +39,7 @@ from slicewise.slicing.snapshots import (
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.window_manager import Sessions
 from slicewise.slicing.window_ranges import NO_ROWS
-from slicewise.times import INFINITY
+from slicewise.times import INFINITY, Extent
 from slicewise.workload import Workload
 
 __all__ = ["Core", "Insertion"]
@@ -153,15 +153,17 @@ class Core:
     def _insert(self, engine: Engine, incoming: IncomingRows) -> np.ndarray:
         """Let rows in that nothing is wrong with; which of them are late."""
         batch, key, columns = incoming.batch, incoming.key, incoming.columns
-        times = batch.times
-        lateness = engine.judge(times, key, self.keys, columns)
+        times, extent = batch.times, batch.extent or Extent.of(batch.times)
+        lateness = engine.judge(times, key, self.keys, columns, extent.earliest)
         late = lateness.late
         if len(late):
             rest = np.delete(np.arange(len(times)), late)
-            engine.insert(key[rest], times[rest], {n: c.take(rest) for n, c in columns.items()})
+            if len(rest):
+                some = {n: c.take(rest) for n, c in columns.items()}
+                engine.insert(key[rest], times[rest], some, Extent.of(times[rest]))
             self._drop_late(HeldRows.of_batch(batch, key, late))
         else:
-            engine.insert(key, times, columns)
+            engine.insert(key, times, columns, extent)
         if len(lateness.waiting):
             self._waiting.append(HeldRows.of_batch(batch, key, lateness.waiting))
         self._rows += len(times)
@@ -184,8 +186,8 @@ class Core:
         self.engine.insert_slices(slices)
 
     def _check_order(self, batch: Batch, latest: int) -> None:
-        times = batch.times
-        if times[0] >= latest and np.logical_and.reduce(times[1:] >= times[:-1]):
+        times, extent = batch.times, batch.extent or Extent.of(batch.times)
+        if extent.in_order and extent.earliest >= latest:
             return
         so_far = np.maximum.accumulate(np.concatenate([[latest], times[:-1]]))
         back = np.flatnonzero((times < so_far) & batch.meant)

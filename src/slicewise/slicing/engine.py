@@ -33,7 +33,7 @@ from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.time.window_manager import Sessions
 from slicewise.slicing.user_code import shows_rows, with_lifted
 from slicewise.slicing.window_ranges import NO_ROWS
-from slicewise.times import INFINITY
+from slicewise.times import INFINITY, Extent
 
 __all__ = ["Engine", "Lateness", "State"]
 
@@ -173,7 +173,9 @@ class Engine:
 
     # Rows in
 
-    def judge(self, times: np.ndarray, key: np.ndarray, keys: KeyTable, columns: Mapping[str, Column]) -> Lateness:
+    def judge(
+        self, times: np.ndarray, key: np.ndarray, keys: KeyTable, columns: Mapping[str, Column], earliest: int
+    ) -> Lateness:
         """Which rows are late, and which will only be known to be when sessions are composed.
 
         Punctuation is late before the horizon, where the windows that see it are final.
@@ -181,7 +183,7 @@ class Engine:
         if self._depends_on_keys:
             self.time.windows.name_keys(keys)
         horizon = self.horizon
-        if self.plan.ordered or horizon <= -INFINITY or np.minimum.reduce(times) > horizon:
+        if self.plan.ordered or horizon <= -INFINITY or earliest > horizon:
             return NONE_LATE
         data = data_among(columns) if self.context_aware else None
         if data is None:
@@ -193,7 +195,9 @@ class Engine:
 
     def judge_slices(self, slices: Slices, keys: KeyTable) -> Lateness:
         """The same of slices, of which all rows are late or none is."""
-        return self.judge(slices.first, slices.key, keys, {}) if len(slices) else NONE_LATE
+        if not len(slices):
+            return NONE_LATE
+        return self.judge(slices.first, slices.key, keys, {}, int(slices.first.min()))
 
     def _judge(self, times: np.ndarray, key: np.ndarray, horizon: int) -> Lateness:
         old = np.flatnonzero(times <= horizon)
@@ -207,15 +211,13 @@ class Engine:
         # A row joins an open session however old it is, if other rows lead from the session to it.
         return Lateness(NO_ROWS, old[~still_open & (times[old] + self.plan.gaps[-1] < horizon)])
 
-    def insert(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
-        """Let rows in: cut them into slices, and store them where the plan says so."""
-        if not len(times):
-            return
+    def insert(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], extent: Extent) -> None:
+        """Let rows in, at least one: cut them into slices, and store them where the plan says so."""
         if self.context_aware:
             self._insert_in_order(key, times, columns)
         else:
-            self.time.insert(key, times, columns)
-        self.latest = max(self.latest, int(times[-1] if self.plan.ordered else times.max()))
+            self.time.insert(key, times, columns, extent)
+        self.latest = max(self.latest, extent.latest)
 
     def _insert_in_order(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
         """Let rows in where windows depend on them, and data among them into the time slices."""
@@ -283,6 +285,9 @@ class Engine:
         Returns the results, and the sessions under each gap that rows could join in this step.
         """
         step = Step(self.horizon, watermark, self._horizon(watermark), self.watermark)
+        if self.time.can_wait(step):
+            self.watermark, self.horizon = watermark, step.horizon
+            return Results(self.plan.schema), []
         if self._depends_on_keys:
             self.time.windows.name_keys(keys)
         context_steps: list[ContextAwareStep] = []
@@ -294,7 +299,7 @@ class Engine:
         blocks = time_step.blocks
         for context_step in context_steps:
             blocks = blocks + context_step.blocks
-        self.pass_watermark(watermark)
+        self.watermark, self.horizon = watermark, step.horizon
         self.time.commit(time_step.state)
         for queries, context_step in zip(self.context_aware, context_steps, strict=True):
             queries.commit(context_step.state)

@@ -16,7 +16,7 @@ from slicewise.conditions.expression import Expression, inputs_of, refuse_missin
 from slicewise.errors import DataError, did_you_mean
 from slicewise.records import record
 from slicewise.results import RowLabel
-from slicewise.times import INFINITY, largest_time
+from slicewise.times import INFINITY, Extent, largest_time
 from slicewise.workload import Workload
 
 __all__ = [
@@ -56,7 +56,7 @@ class Batch:
 
     ``source`` is what the user handed in, with all its columns, so that late rows can be given back whole.
     ``selected`` are the rows that the workload is about, None for all; ``failures`` those of which that cannot be told,
-    with the expression and what is wrong.
+    with the expression and what is wrong. ``extent`` is how the event times lie, where somebody has looked.
     """
 
     times: np.ndarray
@@ -66,6 +66,7 @@ class Batch:
     source: Mapping[str, Any]
     selected: np.ndarray | None = None
     failures: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    extent: Extent | None = None
 
     def __len__(self) -> int:
         return len(self.times)
@@ -154,7 +155,7 @@ def read_batch(
     kept = None if workload.where is None or now is not None else _with_time_or_meant(given, time, workload, types)
     if kept is not None:
         return read_batch({n: picked(d, kept) for n, d in columns.items()}, workload, types, time=time)
-    times, time_type = to_times(given[time], workload) if now is None else _stamped(columns, now)
+    times, time_type, extent = to_times(given[time], workload) if now is None else _stamped(columns, now)
     keys = [_arrow(given[name], name, types.get(name)) for name in workload.keys] if workload.keys else []
     values = {name: _column(given[name], name, types.get(name)) for name in workload.inputs}
     # Columns that nobody reads must fit too: late rows are given back whole.
@@ -166,9 +167,9 @@ def read_batch(
                 f"all columns must have the same number of rows; got {len(times)} in {time!r} and {length} in {name!r}"
             )
     if not workload.filters:
-        return Batch(times, time_type, keys, values, columns)
+        return Batch(times, time_type, keys, values, columns, extent=extent)
     selected, failures = selected_rows(workload, values, types, len(times))
-    return Batch(times, time_type, keys, values, columns, selected, failures)
+    return Batch(times, time_type, keys, values, columns, selected, failures, extent)
 
 
 def _field_named(columns: Mapping[str, Any], name: str, workload: Workload) -> Any:
@@ -180,10 +181,10 @@ def _field_named(columns: Mapping[str, Any], name: str, workload: Workload) -> A
     return data
 
 
-def _stamped(columns: Mapping[str, Any], now: int) -> tuple[np.ndarray, pa.DataType]:
-    """The clock's time for every row, and its type."""
+def _stamped(columns: Mapping[str, Any], now: int) -> tuple[np.ndarray, pa.DataType, Extent]:
+    """The clock's time for every row, its type, and how these times lie."""
     rows = next((_length(column, name) for name, column in columns.items()), 0)
-    return np.full(rows, now, np.int64), CLOCK_TYPE
+    return np.full(rows, now, np.int64), CLOCK_TYPE, Extent(now, now, True)
 
 
 def _with_time_or_meant(
@@ -271,13 +272,13 @@ def value_in(row: Mapping[str, Any], name: str) -> Any:
     raise KeyError(name)
 
 
-def to_times(data: Any, workload: Workload) -> tuple[np.ndarray, pa.DataType]:
-    """Event times as int64, and the type that window bounds have in results."""
+def to_times(data: Any, workload: Workload) -> tuple[np.ndarray, pa.DataType, Extent | None]:
+    """Event times as int64, the type that window bounds have in results, and how the times lie, if there are any."""
     name = workload.time
     column = _column(data, name, None)
     values, type_ = column.values, column.type
     if not len(values):
-        return np.empty(0, np.int64), pa.timestamp("us")
+        return np.empty(0, np.int64), pa.timestamp("us"), None
     if type_.id == _NULL:
         raise DataError(f"the time column {name!r} is null in row 0; every row needs an event time")
     bounds = bounds_type(type_, workload)
@@ -286,12 +287,15 @@ def to_times(data: Any, workload: Workload) -> tuple[np.ndarray, pa.DataType]:
         row = int(np.flatnonzero(~column.valid)[0])
         raise DataError(f"the time column {name!r} is null in row {row}; every row needs an event time")
     largest = largest_time(workload.unit) // tick
+    extent = Extent.of(values)
     # Before they are multiplied: days far away would wrap around.
-    if np.minimum.reduce(values) < -largest or np.maximum.reduce(values) > largest:
+    if extent.earliest < -largest or extent.latest > largest:
         row = int(np.argmax((values < -largest) | (values > largest)))
         at = int(values[row]) * tick
         raise DataError(f"the time column {name!r} holds {at} in row {row}, which is out of range")
-    return values if tick == 1 else values * tick, bounds
+    if tick == 1:
+        return values, bounds, extent
+    return values * tick, bounds, Extent(extent.earliest * tick, extent.latest * tick, extent.in_order)
 
 
 def bounds_type(type_: pa.DataType, workload: Workload, shown: str | None = None) -> pa.DataType:

@@ -15,7 +15,7 @@ from slicewise.kernels import sorted_unique
 from slicewise.plan.grids import Progression, reduce_progressions
 from slicewise.slicing.time.listed import ListedWindows
 from slicewise.slicing.time.periodic import PeriodicWindows
-from slicewise.times import INFINITY
+from slicewise.times import INFINITY, Extent
 
 __all__ = ["Edges"]
 
@@ -56,12 +56,17 @@ class Edges:
         """Whether a row's cell is soon found: all edges lie on one progression, panes, or all in one list."""
         return self.cut.is_single or self.cut.is_list
 
-    def has_few_cells(self, t: np.ndarray) -> bool:
+    def has_few_cells(self, extent: Extent) -> bool:
         """Whether some times lie in so few cells, of one progression, that a radix sort puts them in order."""
         if not self.cut.is_single:
             return False
-        span = int(np.maximum.reduce(t)) - int(np.minimum.reduce(t))
-        return span // self.cut.progressions[0].step < FEW_CELLS
+        return (extent.latest - extent.earliest) // self.cut.progressions[0].step < FEW_CELLS
+
+    def few_cells(self, t: np.ndarray, extent: Extent) -> np.ndarray:
+        """The cells of so few, counted from the first, as numbers of 16 bits: NumPy sorts these by radix."""
+        step, phase = self.cut.progressions[0].step, self.cut.progressions[0].phase
+        first = extent.earliest - (extent.earliest - phase) % step
+        return ((t - first) // step).astype(np.uint16)
 
     def next_edge(self, t: int) -> int:
         """The first edge after ``t`` at which slices are cut.
@@ -143,9 +148,8 @@ class _Grid:
         """The edges in ``(low, high]``, ascending and each once; None if there might be more than ``limit``."""
         if self.is_single:
             step, phase = self.progressions[0].step, self.progressions[0].phase
-            at = (low - phase) // step + 1
-            total = (high - phase) // step + 1 - at
-            return None if total > limit else np.arange(at, at + max(total, 0)) * step + phase
+            following = low + step - (low - phase) % step
+            return None if (high - following) // step >= limit else np.arange(following, high + 1, step)
         first = (low - self.phase) // self.step + 1
         counts = np.maximum((high - self.phase) // self.step - first + 1, 0)
         total = int(counts.sum())

@@ -31,6 +31,9 @@ from slicewise.windows import Shape, Window
 
 __all__ = ["ALL", "PeriodicWindows"]
 
+#: So few families are gone through one by one, if so few windows are due: that is faster than array code.
+FEW_FAMILIES, FEW_WINDOWS = 2, 8
+
 #: All families, where one is asked for.
 ALL = slice(None)
 
@@ -64,8 +67,14 @@ class PeriodicWindows:
         self._regular, self._listed = (np.array(some, np.int64) for some in (regular, [number for number, _ in listed]))
         if self.listed is None:
             self._ask_regular()
+        #: Each family as plain numbers, where there are few and all slide.
+        self._few: list[tuple[int, int, int]] | None = None
+        if self.listed is None and self.all_sliding and len(families) <= FEW_FAMILIES:
+            self._few = list(zip(self.every.tolist(), self.phase.tolist(), self.length.tolist(), strict=True))
         #: No window ends after the one and before the other.
         self._no_end_after, self._no_end_before = 0, 0
+        #: The last window of each family that ends at or before a time: the one that was last asked for.
+        self._passed: tuple[int, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return len(self.every) + (0 if self.listed is None else len(self.listed))
@@ -301,6 +310,39 @@ class PeriodicWindows:
     def may_end(self, after: int, upto: int) -> bool:
         """Whether there may be a window that ends in ``(after, upto]``, by what :meth:`note_no_end` knows."""
         return upto > after and not (self._no_end_after <= after and upto < self._no_end_before)
+
+    def ended_in(self, after: int, upto: int) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of the first and of the last window of each family that end in ``(after, upto]``.
+
+        One step goes on where the one before has stopped.
+        """
+        known = self._passed is not None and self._passed[0] == after
+        before = self._passed[1] if known else self.ended_by(ALL, after)  # type: ignore[index]
+        last = self.ended_by(ALL, upto)
+        if self.listed is None:  # numbers of listed windows may change
+            self._passed = upto, last
+        return before + 1, last
+
+    def few_ended(
+        self, after: int, upto: int, earliest: int, latest: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Family, start and end of the windows that end in ``(after, upto]`` and may hold rows between two times.
+
+        None where families or windows are too many to go through one by one.
+        """
+        if self._few is None:
+            return None
+        families, starts, ends = [], [], []
+        for family, (every, phase, length) in enumerate(self._few):
+            low = (max(after, earliest) - phase) // every + 1
+            high = min((upto - phase) // every, (latest - phase + length) // every)
+            if high - low >= FEW_WINDOWS:
+                return None
+            for end in range(phase + low * every, phase + high * every + 1, every):
+                families.append(family)
+                starts.append(end - length)
+                ends.append(end)
+        return np.array(families, np.int64), np.array(starts, np.int64), np.array(ends, np.int64)
 
     def note_no_end(self, after: int) -> None:
         """Find out how long no window ends: many steps of a stream may pass none, and need not look."""

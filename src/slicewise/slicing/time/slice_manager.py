@@ -43,7 +43,7 @@ from slicewise.slicing.time.window_manager import (
     entries_of,
     find_sessions,
 )
-from slicewise.times import INFINITY
+from slicewise.times import INFINITY, Extent
 
 __all__ = ["SliceManager", "TimeState", "TimeStep"]
 
@@ -54,6 +54,8 @@ WORTH_STANDING = 16
 #: A step of so few new slices leaves slices where they are, and of one more for so many slices that are held, up to a
 #: number: to take in one where it stands takes about as long as to sort and merge so many.
 FEW_NEW, SLICES_PER_NEW, MOST_NEW = 4, 1000, 64
+#: So few new slices may wait for the next step, which then is still one of few.
+FEW_WAITING = FEW_NEW // 2
 #: How often slices that serve no window leave while slices stand: a step of one row would take half as long again.
 STEPS_OF_LEAVING = 16
 #: So many rows of a step for each slice that is held take longer than to put the slices where they will stand.
@@ -164,6 +166,8 @@ class SliceManager:
         # Parts that hold several values each cannot be changed where they are.
         ragged = any(isinstance(part, Ragged) for monoid in plan.monoids for part in monoid.identities(0))
         self._can_stand = self._merges_late and bool(plan.windows) and not (plan.gaps or plan.context or ragged)
+        # Which rows were there when is of interest only where results are corrected or compared.
+        self._can_wait = self._can_stand and not (plan.workload.lateness or plan.panels)
 
     @property
     def state(self) -> TimeState:
@@ -184,12 +188,14 @@ class SliceManager:
 
     # Rows in
 
-    def insert(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
-        """Cut rows into slices, and store them where the plan says so."""
+    def insert(
+        self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], extent: Extent | None = None
+    ) -> None:
+        """Cut rows into slices, and store them where the plan says so; ``extent`` if it is known."""
         plan = self.plan
-        known = {"one_key": self._one_key, "in_order": plan.ordered}
-        slices = cut_stream(key, times, columns, self.edges, plan.monoids, plan.recomputed, **known)
-        self._new_slices += slices
+        self._new_slices += cut_stream(
+            key, times, columns, self.edges, plan.monoids, plan.recomputed, one_key=self._one_key, extent=extent
+        )
         if plan.recomputed:
             stored = {name: columns[name] for name in plan.tuple_types} | shown_columns(columns)
             self._new_rows.append(Tuples.new(key, times, stored))
@@ -222,6 +228,12 @@ class SliceManager:
 
     # Results out
 
+    def can_wait(self, step: Step) -> bool:
+        """Whether what came may wait for a later step: nothing is due in this one, and there is not much of it yet."""
+        if not self._can_wait or self.windows.may_end(step.old_watermark, step.watermark):
+            return False
+        return sum([len(piece.key) for piece in self._new_slices]) <= FEW_WAITING
+
     def advance(self, step: Step, answers: Answers, handed_over: Slices | None = None) -> TimeStep:
         """Report what ended, correct what changed, drop what is over; gives the state after it, which is not yet taken.
 
@@ -240,7 +252,7 @@ class SliceManager:
             reported, results = self._report_sessions(sessions, level, ~closed, step, reported, slices, answers)
             blocks += results
             slices, tuples = _close(slices, tuples, sessions, closed | (sessions.end < step.horizon), level)
-            open_sessions.append(sessions.take(~closed))
+            open_sessions.append(sessions.take(~closed) if np.logical_or.reduce(closed) else sessions)
         sorted_slices = SortedSlices(self.plan, slices, one_key=self._one_key)
         reported, ticks, results = self._report_windows(step, reported, sorted_slices, answers)
         blocks += results
@@ -342,7 +354,9 @@ class SliceManager:
         answers: Answers,
     ) -> tuple[ReportedWindows, list[Block]]:
         """Result rows for sessions that are complete, were corrected, or are no more."""
-        ready = np.flatnonzero(counted & (sessions.end < step.watermark))
+        ready = (counted & (sessions.end < step.watermark)).nonzero()[0]
+        if not len(ready) and not self.plan.workload.lateness:
+            return reported, []
         windows = sessions.ranges(ready, len(self.plan.windows) + level)
         change = revision = None
         blocks: list[Block] = []
@@ -363,7 +377,8 @@ class SliceManager:
         if len(self.state.slices) + sum(map(len, new)) >= self._merge_at:
             return self._merged(horizon, new)
         state = self.state
-        return replace(state, slices=state.slices.joined(new))
+        slices = state.slices.joined(new)
+        return TimeState(slices, state.tuples, state.reported, state.complete_from, state.ticks)
 
     def _merged(self, horizon: int, new: Sequence[Slices]) -> TimeState:
         """The state with new slices merged into those that are there."""
@@ -424,7 +439,7 @@ class SliceManager:
 
 def _close(slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray, level: int) -> tuple[Slices, Tuples]:
     """Mark the slices of sessions that are over, so that no row joins them again under this gap."""
-    if not over.any():
+    if not np.logical_or.reduce(over):
         return slices, tuples
     members = np.zeros(len(sessions.slices) + 1, np.int64)
     np.add.at(members, sessions.low[over], 1)

@@ -29,6 +29,8 @@ __all__ = ["StandingSlices"]
 
 #: So many pairs of key and time are looked up one by one: that is faster than array code for all of them.
 FEW_LOOKUPS = 8
+#: The only key, where there is one.
+ONE_KEY = np.zeros(1, np.int64)
 #: The edge behind a slice is looked up when it is first needed.
 UNKNOWN = np.iinfo(np.int64).min
 
@@ -101,6 +103,8 @@ class StandingSlices:
 
     def keys(self) -> np.ndarray:
         """The keys that have slices, ascending."""
+        if len(self._base) == 1 and self.count:
+            return ONE_KEY
         return (self._end > self._front).nonzero()[0]
 
     def slices(self) -> Slices:
@@ -125,8 +129,9 @@ class StandingSlices:
     @property
     def span(self) -> tuple[int, int]:
         """Two event times with all rows between them."""
-        earliest = self.first[self._front[0]] if len(self._base) == 1 and self._end[0] > self._front[0] else -INFINITY
-        return int(earliest), self.latest
+        if len(self._base) == 1 and self.count:
+            return self.first.item(self._front.item(0)), self.latest
+        return -INFINITY, self.latest
 
     @property
     def whole(self) -> Slices | None:
@@ -151,28 +156,30 @@ class StandingSlices:
                     self._add(key, first, last, piece, i)
                 else:
                     self._update(key, slot, first, last, piece, i)
-                self.latest = max(self.latest, last)
+                if last > self.latest:
+                    self.latest = last
 
     def _slot_of(self, key: int, time: int) -> int | None:
         """The slot of the slice whose cell holds a time; None if there is none yet."""
         if key >= len(self._base):
             return None
-        front, end = int(self._front[key]), int(self._end[key])
+        front, end = self._front.item(key), self._end.item(key)
         if front == end:
             return None
         behind = end
-        if time < self.first[end - 1]:
+        if time < self.first.item(end - 1):
             behind = front + int(self.first[front:end].searchsorted(time, "right"))
-        if behind > front and (time <= self.last[behind - 1] or time < self._edge_behind(behind - 1)):
+        if behind > front and (time <= self.last.item(behind - 1) or time < self._edge_behind(behind - 1)):
             return behind - 1
-        if behind < end and self.first[behind] < self._next_edge(time):
+        if behind < end and self.first.item(behind) < self._next_edge(time):
             return behind
         return None
 
     def _edge_behind(self, slot: int) -> int:
-        if self._until[slot] == UNKNOWN:
-            self._until[slot] = self._next_edge(int(self.first[slot]))
-        return int(self._until[slot])
+        until: int = self._until.item(slot)
+        if until == UNKNOWN:
+            until = self._until[slot] = self._next_edge(self.first.item(slot))
+        return until
 
     def _update(self, key: int, slot: int, first: int, last: int, piece: Slices, i: int) -> None:
         """The paper's update: rows that came are combined into the slice that is there."""
@@ -180,9 +187,10 @@ class StandingSlices:
         for number, monoid in enumerate(self.plan.monoids):
             came = take_parts(piece.parts[number], taken)
             self._put(number, at, monoid.combine(take_parts(self.parts[number], at), came))
-        if first < self.first[slot]:
+        if first < self.first.item(slot):
             self.first[slot], self._until[slot] = first, UNKNOWN
-        self.last[slot] = max(int(self.last[slot]), last)
+        if last > self.last.item(slot):
+            self.last[slot] = last
         self.rows[slot] += piece.rows[i]
         self.unreported[slot] += piece.unreported[i]
         self.touched.add(slot)
@@ -194,15 +202,15 @@ class StandingSlices:
 
     def _add(self, key: int, first: int, last: int, piece: Slices, i: int) -> None:
         """A slice of its own, behind the others of its key or among them."""
-        if key >= len(self._base) or self._end[key] == self._base[key] + self._length[key]:
+        if key >= len(self._base) or self._end.item(key) == self._base.item(key) + self._length.item(key):
             self._make_room(key)
-        front, end = int(self._front[key]), int(self._end[key])
+        front, end = self._front.item(key), self._end.item(key)
         slot = end
-        if end > front and first < self.first[end - 1]:
+        if end > front and first < self.first.item(end - 1):
             slot = front + int(self.first[front:end].searchsorted(first, "right"))
             self._shift(slot, end)
         self.key[slot], self.first[slot], self.last[slot], self._until[slot] = key, first, last, UNKNOWN
-        self.rows[slot], self.unreported[slot] = piece.rows[i], piece.unreported[i]
+        self.rows[slot], self.unreported[slot] = piece.rows.item(i), piece.unreported.item(i)
         for number, parts in enumerate(piece.parts):
             self._put(number, slice(slot, slot + 1), take_parts(parts, slice(i, i + 1)))
         self._end[key] = end + 1
@@ -229,7 +237,7 @@ class StandingSlices:
     # Slots
 
     def _region(self, key: int) -> Region:
-        return Region(int(self._base[key]), int(self._length[key]), int(self._front[key]), int(self._end[key]))
+        return Region(self._base.item(key), self._length.item(key), self._front.item(key), self._end.item(key))
 
     def _make_room(self, key: int) -> None:
         """Make a free slot behind the last slice of a key."""
@@ -291,7 +299,7 @@ class StandingSlices:
     def locate(self, key: np.ndarray, time: np.ndarray) -> np.ndarray:
         """The slot of the first slice of each key at or after the time."""
         if len(self._base) == 1:
-            front, end = int(self._front[0]), int(self._end[0])
+            front, end = self._front.item(0), self._end.item(0)
             slots: np.ndarray = self.first[front:end].searchsorted(time) + front
             return slots
         if len(key) <= FEW_LOOKUPS:
@@ -333,7 +341,7 @@ class StandingSlices:
         """Everything is reported."""
         for slot in self.touched:
             self.unreported[slot] = 0
-            self._active.add(int(self.key[slot]))
+            self._active.add(self.key.item(slot))
         self.touched = set()
 
     def leave(self, oldest: int) -> int | None:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from slicewise.aggregates.base import Parts
-from slicewise.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_starts
+from slicewise.kernels import KeyTimeIndex, enumerate_ranges, running_last, segment_lengths, segment_starts
 from slicewise.plan.plan import Plan
 from slicewise.records import record
 from slicewise.results import INSERT, UPDATE
@@ -81,6 +81,7 @@ class SortedSlices(StoredPartials):
     def __init__(self, plan: Plan, slices: Slices, *, one_key: bool) -> None:
         super().__init__(plan, slices.parts)
         self.whole = slices
+        self._one_key = one_key
         self._index = KeyTimeIndex(slices.key, slices.first, one_key=one_key)
         self.locate = self._index.locate
 
@@ -89,10 +90,13 @@ class SortedSlices(StoredPartials):
 
     @property
     def span(self) -> tuple[int, int]:
-        return int(self.whole.first.min()), int(self.whole.last.max())
+        first = self.whole.first
+        return int(first[0] if self._one_key else first.min()), int(np.maximum.reduce(self.whole.last))
 
     def keys(self) -> np.ndarray:
         key = self.whole.key
+        if self._one_key:
+            return key[:1]
         different: np.ndarray = key[segment_starts(key[1:] != key[:-1])]
         return different
 
@@ -110,25 +114,35 @@ def ended_windows(periodic: PeriodicWindows, slices: WindowSlices, after: int, u
     """Windows that hold rows and whose end lies in ``(after, upto]``."""
     if not periodic.may_end(after, upto) or not len(slices):
         return NO_WINDOWS
-    earliest, latest = slices.span
     if periodic.listed is not None:
         _cover(periodic, slices, after, upto)
-    low, high = periodic.ended_by(ALL, after) + 1, periodic.ended_by(ALL, upto)
-    if not np.logical_or.reduce(low <= high):
-        periodic.note_no_end(after)
-        return NO_WINDOWS
+    earliest, latest = slices.span
+    keys, whole = slices.keys(), slices.whole
+    few = periodic.few_ended(after, upto, earliest, latest) if len(keys) == 1 else None
+    if few is not None:
+        family, start, end = few
+        if not len(family):
+            periodic.note_no_end(after)
+            return NO_WINDOWS
+        return _holding_rows(slices, family, keys.repeat(len(family)), start, end)[0]
+    low, high = periodic.ended_in(after, upto)
     if earliest > after:
         low = np.maximum(low, periodic.first(ALL, earliest))
     if latest < upto:
         high = np.minimum(high, periodic.last_fired(ALL, latest))
-    keys, whole = slices.keys(), slices.whole
     some = list(periodic.families_of(keys)) if periodic.listed is not None else []
-    if whole is None or _lookups(periodic, low, high, keys, some) * LOOKUP_COST <= len(periodic) * (
-        len(slices) + FAMILY_COST
+    worth = len(periodic) * (len(slices) + FAMILY_COST) // LOOKUP_COST
+    if (
+        whole is None
+        or ((upto - after) // periodic.shortest + 1) * len(periodic) * len(keys) <= worth  # no more than these end
+        or _lookups(periodic, low, high, keys, some) <= worth
     ):
         family, key, m = _enumerated(periodic, low, high, keys, some)
     else:
         family, key, m = _touched(periodic, whole, low, high)
+    if not len(family):
+        periodic.note_no_end(after)
+        return NO_WINDOWS
     windows, _ = _look_up(periodic, slices, family, key, m)
     return windows
 
@@ -169,8 +183,7 @@ def _enumerated(
         key = np.tile(keys, len(family))
         family, m = np.repeat(family, len(keys)), np.repeat(m, len(keys))
     else:
-        key = np.zeros(len(family), np.int64)
-        key += keys[0]
+        key = keys.repeat(len(family))
     if not some:
         return family, key, m
     columns = [(family, key, m)]
@@ -285,11 +298,24 @@ def _look_up(
     From here on a window is known by the number of its kind and parameters, and by its bounds.
     """
     start, end = periodic.bounds(family, m)
-    low, high = slices.locate(key, start), slices.locate(key, end)
-    steps = low if periodic.all_sliding else slices.locate(key, periodic.steps(family, m))
-    held = steps < high
+    steps = None if periodic.all_sliding else periodic.steps(family, m)
     owners = family if periodic.listed is None else periodic.owners(family)
-    windows = WindowRanges(owners, key, low, high, start, end, end)
+    return _holding_rows(slices, owners, key, start, end, steps)
+
+
+def _holding_rows(
+    slices: WindowSlices,
+    family: np.ndarray,
+    key: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    since: np.ndarray | None = None,
+) -> tuple[WindowRanges, np.ndarray]:
+    """The windows that hold rows ``since`` some time, if not since they start; and the first slice behind that."""
+    low, high = slices.locate(key, start), slices.locate(key, end)
+    steps = low if since is None else slices.locate(key, since)
+    held = steps < high
+    windows = WindowRanges(family, key, low, high, start, end, end)
     return (windows, steps) if np.logical_and.reduce(held) else (windows.take(held), steps[held])
 
 
@@ -338,13 +364,16 @@ def find_sessions(slices: Slices, gap: int, level: int) -> Sessions:
     A row exactly one gap after the one before still joins its session. Slices that were closed under this gap (the
     ``level``-th smallest) take no part any more.
     """
-    alive = np.flatnonzero(slices.closed_gaps <= level)
-    key, first = slices.key[alive], slices.first[alive]
-    last = running_last(key, slices.last[alive])
+    alive = (slices.closed_gaps <= level).nonzero()[0]
     if not len(alive):
         none = np.empty(0, np.int64)
         return Sessions(alive, none, none, none, none, none, np.empty(0, bool))
-    starts = segment_starts((key[1:] != key[:-1]) | (first[1:] - last[:-1] > gap))
-    ends = np.append(starts[1:], len(alive))
-    fresh = np.add.reduceat(slices.unreported[alive], starts) > 0
+    key, first, last, unreported = slices.key, slices.first, slices.last, slices.unreported
+    if len(alive) < len(key):
+        key, first, last, unreported = key[alive], first[alive], last[alive], unreported[alive]
+    last = running_last(key, last)
+    apart = first[1:] - last[:-1] > gap
+    starts = segment_starts(apart if key[0] == key[-1] else apart | (key[1:] != key[:-1]))
+    ends = starts + segment_lengths(starts, len(alive))
+    fresh = np.add.reduceat(unreported, starts) > 0
     return Sessions(alive, key[starts], first[starts], last[ends - 1] + gap, starts, ends, fresh)
