@@ -437,16 +437,13 @@ class IntTotals(_TotalsMonoid):
         return exact.subtract(a[0], b[0]), a[1] - b[1]
 
     def fold(self, parts: Parts, starts: np.ndarray) -> Parts:
-        longest = int(segment_lengths(starts, len(parts[0])).max(initial=0))
-        return exact.fold(parts[0], starts, longest), np.add.reduceat(parts[1], starts)
+        return exact.fold(parts[0], starts), np.add.reduceat(parts[1], starts)
 
     def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
         values, valid = columns[0].values, columns[0].valid
-        lengths = segment_lengths(starts, len(values))
-        longest = int(np.maximum.reduce(lengths, initial=0))
         if valid is None:
-            return exact.fold(values, starts, longest, self._magnitude), lengths
-        totals = exact.fold(np.where(valid, values, 0), starts, longest, self._magnitude)
+            return exact.fold(values, starts, self._magnitude), segment_lengths(starts, len(values))
+        totals = exact.fold(np.where(valid, values, 0), starts, self._magnitude)
         return totals, np.add.reduceat(valid, starts, dtype=np.int64)
 
     def scan(self, parts: Parts) -> Parts:

@@ -59,6 +59,8 @@ __all__ = [
 
 #: What defines the answer over single values. A subclass that replaces any of it computes something else.
 _FUNCTIONS = ("lift", "combine", "lower", "invert", "identity", "skips_nulls", "result_type")
+#: No places at all, for those who ask in every step.
+_NOWHERE = np.empty(0, np.int64)
 #: Every built-in aggregate by its public name; filled by :mod:`slicewise.aggregates`.
 BUILT_IN: dict[str, type[Aggregate]] = {}
 
@@ -381,11 +383,11 @@ class Monoid(ABC):
 
     def failed(self, parts: Parts) -> np.ndarray:
         """The places of partials that could not be computed, which only happens to user code."""
-        return np.empty(0, np.int64)
+        return _NOWHERE
 
     def overfull(self, parts: Parts) -> np.ndarray:
         """The places of partials that have more categories than they may, and so no result."""
-        return np.empty(0, np.int64)
+        return _NOWHERE
 
     def scan(self, parts: Parts) -> Parts:
         """Running combination over all partials."""

@@ -131,8 +131,7 @@ def as_float64(column: Column) -> np.ndarray:
 
 def present(counts: np.ndarray) -> np.ndarray | None:
     """``valid`` of results: null where nothing was counted."""
-    valid = counts > 0
-    return None if np.logical_and.reduce(valid) else valid
+    return None if not len(counts) or np.minimum.reduce(counts) > 0 else counts > 0
 
 
 def from_first(starts: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:

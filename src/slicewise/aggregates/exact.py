@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from slicewise.kernels import segment_lengths
+
 __all__ = ["INT64_MAX", "INT64_MIN", "add", "fold", "joined", "scan", "shrink", "subtract"]
 
 INT64_MIN = int(np.iinfo(np.int64).min)
@@ -35,8 +37,12 @@ def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """
     if a.dtype != object and b.dtype != object:
         c: np.ndarray = a + b
-        # It wrapped around iff the sum's sign differs from both operands'.
-        if np.minimum.reduce((a ^ c) & (b ^ c), initial=0) >= 0:
+        if len(c) == 1:  # as soon done with Python's integers, which never wrap around
+            fits = a.item() + b.item() == c.item()
+        else:
+            # It wrapped around iff the sum's sign differs from both operands'.
+            fits = bool(np.minimum.reduce((a ^ c) & (b ^ c), initial=0) >= 0)
+        if fits:
             return c
     return shrink(a.astype(object) + b.astype(object))
 
@@ -49,20 +55,25 @@ def subtract(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """
     if a.dtype != object and b.dtype != object:
         c: np.ndarray = a - b
-        if np.minimum.reduce((a ^ b) & (a ^ c), initial=0) >= 0:
+        if len(c) == 1:
+            fits = a.item() - b.item() == c.item()
+        else:
+            fits = bool(np.minimum.reduce((a ^ b) & (a ^ c), initial=0) >= 0)
+        if fits:
             return c
     return shrink(a.astype(object) - b.astype(object))
 
 
-def fold(values: np.ndarray, starts: np.ndarray, longest: int, magnitude: int | None = None) -> np.ndarray:
+def fold(values: np.ndarray, starts: np.ndarray, magnitude: int | None = None) -> np.ndarray:
     """The sum of each segment, exactly. ``magnitude`` is a bound on all absolute values, where one is known.
 
-    >>> fold(np.array([2**62, 2**62, -(2**62), 7]), np.array([0, 3]), 3)
+    >>> fold(np.array([2**62, 2**62, -(2**62), 7]), np.array([0, 3]))
     array([4611686018427387904, 7])
     """
     if values.dtype == object:
         return shrink(np.add.reduceat(values, starts))
-    if _safe(values, longest, magnitude):
+    magnitude = _magnitude(values) if magnitude is None else magnitude
+    if magnitude * len(values) <= INT64_MAX or magnitude * _longest(starts, len(values)) <= INT64_MAX:
         return np.add.reduceat(values, starts)
     high, low = _halves(values)
     return joined(np.add.reduceat(high, starts), np.add.reduceat(low, starts))
@@ -76,17 +87,22 @@ def scan(values: np.ndarray) -> np.ndarray:
     """
     if values.dtype == object:
         return shrink(np.add.accumulate(values))
-    if _safe(values, len(values), None):
+    if _magnitude(values) * len(values) <= INT64_MAX:
         return np.cumsum(values)
     high, low = _halves(values)
     return joined(np.cumsum(high), np.cumsum(low))
 
 
-def _safe(values: np.ndarray, terms: int, magnitude: int | None) -> bool:
-    if magnitude is None:
-        lowest, highest = np.minimum.reduce(values, initial=0), np.maximum.reduce(values, initial=0)
-        magnitude = max(-int(lowest), int(highest))
-    return magnitude * terms <= INT64_MAX
+def _magnitude(values: np.ndarray) -> int:
+    """A bound on all absolute values."""
+    bits = int(np.bitwise_or.reduce(values))
+    if bits >= 0:
+        return bits  # no sign among all the bits that occur: no value is larger than these together
+    return max(-int(np.minimum.reduce(values)), int(np.maximum.reduce(values)))
+
+
+def _longest(starts: np.ndarray, total: int) -> int:
+    return int(segment_lengths(starts, total).max(initial=0))
 
 
 def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -53,6 +53,8 @@ def concat_parts(partials: Sequence[Parts]) -> Parts:
 
 def fold_ranges(fold: Callable[[Parts, np.ndarray], Parts], parts: Parts, low: np.ndarray, high: np.ndarray) -> Parts:
     """The fold of the partials in each range ``[low, high)``."""
+    if len(low) == 1 and high[0] - low[0] > 1:  # the fold of a single one might be the partial itself
+        return fold(take_parts(parts, slice(int(low[0]), int(high[0]))), np.zeros(1, np.int64))
     behind = np.cumsum(high - low)
     if len(low) > 1 and behind[-1] > MOST_FOLDED:
         # Long windows that overlap hold each partial many times over: memory for half of them at a time.

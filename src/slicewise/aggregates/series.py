@@ -206,7 +206,7 @@ class ChainMonoid(Monoid):
         between[1:] = inner
         between[starts] = self.identity[1]
         ends = starts + lengths - 1
-        total = self._folded(self._sum(links, between), starts, int(lengths.max()))
+        total = self._folded(self._sum(links, between), starts)
         return np.add.reduceat(n, starts), total, first_time[starts], first[starts], last_time[ends], last[ends]
 
     def _sum(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -214,7 +214,7 @@ class ChainMonoid(Monoid):
             total: np.ndarray = a + b
             return total
 
-    def _folded(self, values: np.ndarray, starts: np.ndarray, longest: int) -> np.ndarray:
+    def _folded(self, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
             folded: np.ndarray = np.add.reduceat(values, starts)
             return folded
@@ -261,10 +261,10 @@ class IncreaseMonoid(ChainMonoid):
     def _sum(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return exact.add(a, b) if self.dtypes[1] == _INT64 else super()._sum(a, b)
 
-    def _folded(self, values: np.ndarray, starts: np.ndarray, longest: int) -> np.ndarray:
+    def _folded(self, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
         if self.dtypes[1] == _INT64:
-            return exact.fold(values, starts, longest)
-        return super()._folded(values, starts, longest)
+            return exact.fold(values, starts)
+        return super()._folded(values, starts)
 
     def scaled_by(self) -> tuple[int | None, ...]:
         return None, 0, None, 0, None, 0
