@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import slicewise as sw
+from slicewise import results as results_module
 from slicewise.columns import Column
 from slicewise.results import INSERT, OPEN_END, RESERVED, RETRACT, UPDATE, Block, Result, Results, ResultSchema
 
@@ -217,3 +219,22 @@ def test_window_bounds_have_the_type_of_the_time_column(zone):
     op.process_batch({"ts": pa.array([dt.datetime(2024, 1, 1, 0, 30)], pa.timestamp("ms", zone))})
     table = op.close().to_arrow()
     assert table.schema.field("window").type.field("start").type == pa.timestamp("us", zone)
+
+
+def test_results_of_queries_that_share_windows_are_made_when_they_are_read(monkeypatch):
+    shared = replace(
+        block([0, 0], [([1, 2], INT), ([0.5, None], pa.float64())]),
+        start=np.array([0, 10]),
+        end=np.array([10, 20]),
+        query=np.array([0, 1, 0, 1, 1]),
+        window=np.array([0, 0, 1, 1, 0]),
+    )
+    both = schema(queries=(("a", ("x", "y")), ("b", ("x", "y"))))
+    expected = [("a", 0, 1, 0.5), ("b", 0, 1, 0.5), ("a", 10, 2, None), ("b", 10, 2, None), ("b", 0, 1, 0.5)]
+    for most in (200_000, 2):
+        monkeypatch.setattr(results_module, "MOST", most)
+        results = Results(both, [shared])
+        assert len(results) == 5
+        assert [(r.query, r.start, *r.values.values()) for r in results] == expected
+        assert results.to_arrow()["query"].to_pylist() == [query for query, *_ in expected]
+        assert [len(piece.start) for piece in results.blocks] == ([5] if most > 5 else [2, 2, 1])

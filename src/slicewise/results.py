@@ -257,7 +257,10 @@ class Block:
 
     ``query`` holds positions in the schema's queries; ``values`` one column per aggregate, in the queries' order, or
     nothing for retractions. ``times`` are the event times of the first and last row of windows whose bounds are not
-    event times. With ``repeats`` every entry stands for the results of many ticks, which are made by :meth:`pieces`.
+    event times.
+
+    One entry may stand for several results, which are made by :meth:`pieces`: with ``repeats`` for those of many ticks,
+    with ``window`` for those of several queries. There is a ``query`` for each then, and the window it is about.
     """
 
     keys: tuple[Column, ...]
@@ -269,27 +272,36 @@ class Block:
     values: tuple[Column, ...]
     times: tuple[np.ndarray, np.ndarray] | None = None
     repeats: Repeats | None = None
+    window: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.query) if self.repeats is None else int(self.repeats.count.sum())
 
     def pieces(self) -> Iterator[Block]:
         """The results in blocks of bounded size, one result for each entry; each is made when it is asked for."""
-        if self.repeats is None and len(self) <= MOST:
+        if self.repeats is None and self.window is None and len(self) <= MOST:
             yield self
             return
         for low in range(0, len(self), MOST):
             high = min(low + MOST, len(self))
             if self.repeats is None:
-                yield self._take(slice(low, high), self.end[low:high])
+                some = slice(low, high)
+                index = some if self.window is None else self.window[some]
+                yield self._take(index, self.query[some], self.end[index])
             else:
-                which, end = self.repeats.spread(low, high)
-                yield self._take(which, end)
+                index, end = self.repeats.spread(low, high)
+                yield self._take(index, self.query[index], end)
 
-    def _take(self, index: np.ndarray | slice, end: np.ndarray) -> Block:
+    def of_each_query(self) -> Block:
+        """The same with an entry for each query of a window, of which each may have many ticks."""
+        assert self.window is not None
+        repeats = None if self.repeats is None else self.repeats.take(self.window)
+        return replace(self._take(self.window, self.query, self.end[self.window]), repeats=repeats)
+
+    def _take(self, index: np.ndarray | slice, query: np.ndarray, end: np.ndarray) -> Block:
         return Block(
             tuple(key.take(index) for key in self.keys),
-            self.query[index],
+            query,
             self.start[index],
             end,
             self.change[index],

@@ -72,7 +72,8 @@ class Composition:
             # Slices of rows with and without some measure may lie among each other: the last one need not end last.
             last_time = running_last(key, last_time) if len(key) else last_time
             partials = StoredPartials(self.plan, slices.parts, some=windows.rows, first=first_time, last=last_time)
-            yield from answers.blocks(windows, queries, partials, by_position=axis.by_position)
+            for block in answers.blocks(windows, queries, partials, by_position=axis.by_position):
+                yield from block.pieces()
 
 
 def find_windows(axis: Axis, slices: Slices, first: Column) -> WindowRanges:

@@ -8,7 +8,7 @@ the same aggregates form a group, and share every value.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -26,6 +26,10 @@ from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.window_ranges import WindowRanges
 
 __all__ = ["Answers", "Partials", "QueryFanOut", "ReportLimits", "StoredPartials"]
+
+
+#: The queries of so few windows are put together one by one: that is faster than array code for all of them.
+FEW_WINDOWS = 32
 
 
 class Partials(Protocol):
@@ -88,6 +92,7 @@ class QueryFanOut:
     """Which queries of one group ask for which family of windows. A window is answered once, and reported for each."""
 
     def __init__(self, queries: Sequence[np.ndarray]) -> None:
+        self._of_family = [np.asarray(q, np.int64) for q in queries]
         self._counts = np.array([len(q) for q in queries], np.int64)
         self._queries = np.concatenate([*queries, np.empty(0, np.int64)]).astype(np.int64)
         self._offset = np.cumsum(self._counts) - self._counts
@@ -102,6 +107,9 @@ class QueryFanOut:
         """
         if self._one_each:
             return None, None, self._queries[family]
+        if self._some_each and len(family) <= FEW_WINDOWS:
+            query = np.concatenate([self._of_family[f] for f in family.tolist()])
+            return None, np.arange(len(family)).repeat(self._counts[family]), query
         counts = self._counts[family]
         asked = None if self._some_each else counts.nonzero()[0]
         if asked is not None:
@@ -182,10 +190,9 @@ class Answers:
             lowering = Asked(self.plan, self.keys, label, w.key, w.start, w.end, by_position, to_end)
             values = self._values(group, lowering, partials, w)
             times = w.times or (partials.times(w.low, w.high) if by_position else None)
-            keys = self.keys.decode(w.key) if window is None else ()
-            block = Block(keys, query, w.start, w.end, how[0], how[1], values, times, w.repeats)
-            plain = window is None and self.limits is None
-            blocks.append(block if plain else self._finished(block, w.key, window, w.decided))
+            keys = self.keys.decode(w.key)
+            block = Block(keys, query, w.start, w.end, how[0], how[1], values, times, w.repeats, window)
+            blocks.append(self._finished(block, w.decided))
         return blocks
 
     def values(self, query: int, windows: WindowRanges, partials: Partials) -> tuple[Column, ...]:
@@ -247,31 +254,16 @@ class Answers:
             marks = np.full(len(w), RETRACT), w.revision + 1
             nowhere = np.full(len(w), np.iinfo(np.int64).max)
             times = (nowhere, nowhere) if by_position else None
-            keys = self.keys.decode(w.key) if window is None else ()
-            block = Block(keys, query, w.start, w.end, *marks, (), times)
-            blocks.append(self._finished(block, w.key, window, w.until + 1))
+            keys = self.keys.decode(w.key)
+            block = Block(keys, query, w.start, w.end, *marks, (), times, window=window)
+            blocks.append(self._finished(block, w.until + 1))
         return blocks
 
-    def _finished(self, block: Block, key: np.ndarray, window: np.ndarray | None, due: np.ndarray) -> Block:
-        """Repeat windows that several queries share, and leave out what a query must not report.
-
-        All of ``block`` but its queries is given per window; ``window`` tells which one each result is about.
-        """
-        query = block.query
+    def _finished(self, block: Block, due: np.ndarray) -> Block:
+        """Leave out what a query must not report; ``due`` says of each window when it is."""
         if self.limits is not None:
-            window = np.arange(len(query)) if window is None else window
+            query = block.query
+            window = np.arange(len(query)) if block.window is None else block.window
             fits = (block.start[window] >= self.limits.start[query]) & (due[window] > self.limits.due[query])
-            window, query = window[fits], query[fits]
-        if window is None:
-            return block
-        return Block(
-            self.keys.decode(key[window]),
-            query,
-            block.start[window],
-            block.end[window],
-            block.change[window],
-            block.revision[window],
-            tuple([value.take(window) for value in block.values]),
-            None if block.times is None else (block.times[0][window], block.times[1][window]),
-            None if block.repeats is None else block.repeats.take(window),
-        )
+            block = replace(block, query=query[fits], window=window[fits])
+        return block if block.window is None or block.repeats is None else block.of_each_query()
