@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import slicewise as sw
 from slicewise.errors import DataError
+from slicewise.slicing.rows.measure_windows import _bisect
+from slicewise.slicing.rows.slides import last_tick
 from slicewise.testing import Oracle
 from tests.slicing.running import TYPES, assert_same, columns_of, key_of
 from tests.slicing.strategies import at_most_five, steps
@@ -22,6 +24,32 @@ KM = sw.units(10, "km")
 
 def told(results) -> list[tuple]:
     return [(r.query, r.start, r.values["n"]) for r in results]
+
+
+# -- where windows lie
+
+
+@given(
+    st.lists(st.integers(-(2**60), 2**60), max_size=20), st.integers(1, 10**6), st.integers(-50, 50), st.integers(0, 9)
+)
+def test_the_last_tick_at_or_before_a_whole_number(values, step, offset, length):
+    ticks = last_tick(np.array(values, np.int64), step, offset, length)
+    assert ticks.tolist() == [(value - offset - length) // step for value in values]
+
+
+@given(
+    st.lists(st.integers(0, 30), max_size=30).map(sorted),
+    st.lists(st.tuples(st.integers(-1, 31), st.integers(0, 30), st.integers(0, 30)), max_size=10),
+    st.booleans(),
+    st.sampled_from([np.int64, np.float64]),
+)
+def test_places_in_one_run_are_those_in_ranges_of_it(values, wanted, right, dtype):
+    value = np.array(values, dtype)
+    bounds = [sorted((min(a, len(values)), min(b, len(values)))) for _, a, b in wanted]
+    low, high = (np.array([pair[i] for pair in bounds], np.int64) for i in (0, 1))
+    number = np.array([w for w, _, _ in wanted], dtype)
+    ranges, run = (_bisect(value, number, low, high, right=right, one_run=one_run) for one_run in (False, True))
+    assert ranges.tolist() == run.tolist()
 
 
 # -- measures that go backwards

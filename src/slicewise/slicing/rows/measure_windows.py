@@ -88,8 +88,9 @@ class UnitWindows(MeasureDiscretiser):
         added, start, end = added[still_open], start[still_open], end[still_open]
         segment = counted.segment[added]
         limit = counted.ends[segment]
-        low = _bisect(measure, start, counted.starts[segment], added)
-        high = _bisect(measure, end, added, limit)
+        one_key = len(counted.starts) == 1
+        low = _bisect(measure, start, counted.starts[segment], added, one_run=one_key)
+        high = _bisect(measure, end, added, limit, one_run=one_key)
         ended = high < limit
         decided = np.full(len(added), INFINITY)
         decided[ended] = counted.time[high[ended]]
@@ -172,15 +173,26 @@ class MultiMeasureWindows(Discretiser):
 
 
 def _bisect(
-    value: np.ndarray, wanted: np.ndarray, low: np.ndarray, high: np.ndarray, *, right: bool = False
+    value: np.ndarray,
+    wanted: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    *,
+    right: bool = False,
+    one_run: bool = False,
 ) -> np.ndarray:
     """The first place in each range ``[low, high)`` of ascending values that is not before the wanted one, or beyond.
+
+    ``one_run`` says that all values ascend, and not only those of each range.
 
     >>> _bisect(np.array([1, 2, 2, 5, 0, 4]), np.array([2, 2]), np.array([0, 4]), np.array([4, 6]))
     array([1, 5])
     >>> _bisect(np.array([1, 2, 2, 5, 0, 4]), np.array([2, 2]), np.array([0, 4]), np.array([4, 6]), right=True)
     array([3, 5])
     """
+    if one_run:
+        place: np.ndarray = np.clip(value.searchsorted(wanted, "right" if right else "left"), low, high)
+        return place
     low, high = low.copy(), high.copy()
     while len(todo := np.flatnonzero(low < high)):
         middle = (low[todo] + high[todo]) // 2

@@ -93,6 +93,10 @@ def last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) ->
     array([2, 2, 5])
     """
 
+    if value.dtype.kind == "i" and all(isinstance(number, (int, np.integer)) for number in (step, offset, length)):
+        whole: np.ndarray = (value - (offset + length)) // step
+        return whole
+
     def tick(k: np.ndarray) -> np.ndarray:
         ticks: np.ndarray = k * step + offset + length
         return ticks
