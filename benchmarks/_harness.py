@@ -50,11 +50,11 @@ def rate_of(n: int, seconds: Sequence[float]) -> Spread:
     return Spread.of([n / s / 1e6 for s in seconds])
 
 
-def clock(run: Callable[[], Any]) -> float:
-    """Seconds that a call takes."""
-    started = time.perf_counter()
+def clock(run: Callable[[], Any], now: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds that a call takes, by a clock."""
+    started = now()
     run()
-    return time.perf_counter() - started
+    return now() - started
 
 
 def median_of(run: Callable[[], float], runs: int, *, warm_up: int = 1) -> float:
@@ -79,11 +79,15 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of the checkout, with a plus if there are changes; "unknown" outside of one."""
+    """The commit of the checkout, with a plus if what is measured was changed; "unknown" outside of one.
+
+    Results are no change: a long run writes them while it goes on, and must know its own when it is resumed.
+    """
+    changed = ["status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks", ":!benchmarks/results"]
     try:
         done = [
             subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-            for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+            for command in (["rev-parse", "--short", "HEAD"], changed)
         ]
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -118,13 +122,15 @@ def heading(**more: Any) -> str:
     return ", ".join(shown)
 
 
-def save(path: Path | str | None, found: Any) -> None:
+def save(path: Path | str | None, found: Any, where: dict[str, Any] | None = None) -> None:
     """Write what was found, with where; nothing without a path."""
     if path is None:
         return
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"environment": environment(), "results": found}, indent=1) + "\n", encoding="utf-8")
+    file.write_text(
+        json.dumps({"environment": where or environment(), "results": found}, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def load(path: Path | str, **options: Any) -> Any:

@@ -71,9 +71,11 @@ def filled(name: str, aggregate: Aggregate, n: int, ranges: Iterable[int] = ()) 
 # -- slides per second
 
 
-def slides_per_second(window: SlidingWindow, values: list[int], ranges: range | None) -> float:
+def slides_per_second(
+    window: SlidingWindow, values: list[int], ranges: range | None, now: Callable[[], float] = time.perf_counter
+) -> float:
     evict, insert, query, query_many = window.evict, window.insert, window.query, window.query_many
-    start = time.perf_counter()
+    start = now()
     if ranges is None:
         for value in values:
             evict()
@@ -84,7 +86,7 @@ def slides_per_second(window: SlidingWindow, values: list[int], ranges: range | 
             evict()
             insert(value)
             query_many(ranges)
-    return len(values) / (time.perf_counter() - start)
+    return len(values) / (now() - start)
 
 
 def check_answers(name: str, aggregate: Aggregate, several: bool) -> None:

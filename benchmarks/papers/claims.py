@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.figure import DOES_NOT, HOLDS, IN_PART, Figure, Points
+from papers.figure import DOES_NOT, HOLDS, IN_PART, Figure, Points, Verdict
 
 #: Repetitions that are further apart than this decide nothing about what differs by less.
 NOISY = 0.25
@@ -22,7 +22,8 @@ Written by `slicewise bench paper --claims docs/claims.md` from the measurements
 on this page is written by hand. *Counted* claims depend on no clock, and a test repeats them.
 
 Techniques named `LazySlicing`, `TupleBuffer` and so on are those of `slicewise.baselines`, on single values, in Python,
-one and all: compare them with one another. Lines marked *(arrays)* are slicewise's engine, or array code like it. A
+one and all: compare them with one another. What papers measured in Java or C++ is here interpreted, where a call costs
+more than most combines: reasons count both. Lines marked *(arrays)* are slicewise's engine, or array code like it. A
 claim is *noisy* where the repetitions of its figure are more than a quarter apart: look at the spread before believing
 it.
 """
@@ -58,8 +59,13 @@ def _where(folder: Path, measured: dict[str, Points]) -> str:
     busy = f"a load of {loads[0]:g} to {loads[-1]:g}" if loads else "a load that was not kept"
     unknown = len(lines) - len(loads)
     busy += f" ({unknown} of {len(lines)} figures were measured without keeping it)" if loads and unknown else ""
+    walls = sum(line.get("clock") != "processor" for line in lines)
+    clocks = (
+        f"Seconds are those of the processor in the process that is measured, which other processes hardly disturb; in "
+        f"{walls} of {len(lines)} figures those of the clock on the wall."
+    )
     return (
-        f"Commit {said['commit']}, {said['day']}, {said['machine']}, Python {said['python']}, scale "
+        f"{clocks}\n\nCommit {said['commit']}, {said['day']}, {said['machine']}, Python {said['python']}, scale "
         f"{said['scale']}, under "
         f"{busy}. The machine is shared: read ratios, and take less than a quarter for nothing. Counted claims do "
         f"not mind.\n"
@@ -73,12 +79,19 @@ def _apart(points: Points) -> tuple[float, float]:
     return float(middle), float(high)
 
 
+def _decided(verdict: Verdict, apart: float) -> Verdict:
+    """A verdict with its reason; where there is none and repetitions are far apart, that is the reason."""
+    if verdict.word == HOLDS or verdict.why or apart <= NOISY:
+        return verdict
+    return verdict._replace(why=f"repetitions are {apart:.0%} apart: this run decides nothing")
+
+
 def _section(figure: Figure, points: Points, folder: Path, page: Path, words: Counter[str], rivals: list[str]) -> str:
     lines = [f"## {figure.paper}, {figure.place}: {figure.title}", "", f"*The paper:* {figure.expectation}", ""]
     lines += ["| claim | where | | measured | why |", "| --- | --- | --- | --- | --- |"]
     middle, high = _apart(points)
     for claim in figure.claims:
-        verdict = claim.judge(points)
+        verdict = _decided(claim.verdict(points), middle)
         words[verdict.word] += 1
         text = claim.text + (" *(counted)*" if claim.counted else "")
         word = f"**{verdict.word}**" + (", noisy" if middle > NOISY and not claim.counted else "")

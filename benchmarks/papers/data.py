@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,20 +19,32 @@ from slicewise.testing import Stream, football, in_order
 SECOND = 1_000_000
 #: Real data has no rows further apart than this: gaps in the recording are closed.
 LONGEST_GAP = 60 * SECOND
+#: What a file of DEBS 2013, and one of DEBS 2012, takes the place of.
+FOOTBALL, MACHINES = "football", "machines"
 
 
 def football_rows(n: int, setting: Setting, seed: int = 1) -> Stream:
-    """2000 rows a second, 84 232 distinct values, five gaps a minute."""
-    return real_rows(setting.data, n) if setting.data is not None else football(n, seed=seed)
+    """2000 rows a second, 84 232 distinct values, five gaps a minute; or those of a file of DEBS 2013."""
+    path = _file_of(setting, FOOTBALL)
+    return football(n, seed=seed) if path is None else real_rows(path, n)
 
 
-def machine_rows(n: int, seed: int = 2) -> Stream:
-    """100 rows a second, 37 distinct values, five gaps a minute."""
-    return in_order(n, rate=100, gaps_per_minute=5, distinct=37, seed=seed)
+def machine_rows(n: int, setting: Setting, seed: int = 2) -> Stream:
+    """100 rows a second, 37 distinct values, five gaps a minute; or those of a file of DEBS 2012."""
+    path = _file_of(setting, MACHINES)
+    return in_order(n, rate=100, gaps_per_minute=5, distinct=37, seed=seed) if path is None else real_rows(path, n)
 
 
-def transitions(n: int, sensors: int, seed: int = 3) -> list[np.ndarray]:
-    """The rows at which each of some sensors changes its state: of twenty kinds, from every 50 rows to every 50 000."""
+def transitions(n: int, sensors: int, setting: Setting, seed: int = 3) -> list[np.ndarray]:
+    """The rows at which each of some sensors changes its state, the first and the last bound included.
+
+    Of twenty kinds, from every 50 rows to every 50 000; or those of a file of DEBS 2012, again from the first sensor
+    on where it has fewer.
+    """
+    path = _file_of(setting, MACHINES)
+    if path is not None:
+        known = real_transitions(path, n)
+        return [known[i % len(known)] for i in range(sensors)]
     random = np.random.default_rng(seed)
     every = np.geomspace(50, 50_000, 20)
     out = []
@@ -40,6 +53,24 @@ def transitions(n: int, sensors: int, seed: int = 3) -> list[np.ndarray]:
         at = np.cumsum(lengths)
         out.append(np.concatenate([[0], at[at < n], [n]]))
     return out
+
+
+def _file_of(setting: Setting, kind: str) -> Path | None:
+    """The file with real data of a kind, if it was given."""
+    if setting.data is None:
+        return None
+    with setting.data.open(encoding="utf-8") as lines:
+        return setting.data if kind == (MACHINES if "\t" in lines.readline() else FOOTBALL) else None
+
+
+def real_transitions(path: Path, n: int) -> list[np.ndarray]:
+    """Where the states of a file of DEBS 2012 change: of each column behind the three readings that holds 0 and 1."""
+    with path.open(encoding="utf-8") as lines:
+        states = [line.rstrip("\n").split("\t")[5:] for line in itertools.islice(lines, n)]
+    columns = [np.array(column) for column in zip(*states, strict=True) if set(column) == {"0", "1"}]
+    if not columns:
+        raise SystemExit(f"{path} has no column of states, 0 and 1, in its first {n} rows")
+    return [np.concatenate([[0], np.flatnonzero(c[1:] != c[:-1]) + 1, [len(states)]]) for c in columns]
 
 
 def real_rows(path: Path, n: int) -> Stream:

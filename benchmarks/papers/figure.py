@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +14,18 @@ from typing import Any, NamedTuple
 from _harness import Spread, clock
 
 HOLDS, IN_PART, DOES_NOT = "holds", "holds in part", "does not hold"
+#: Seconds of the processor in this process: rivals run on one thread, and what else runs on the machine hardly shows.
+now = time.process_time
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No passes of the garbage collector: one over a large window takes longer than a thousand slides of it."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @dataclass(frozen=True)
@@ -106,12 +121,21 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, where, and how the points decide. A counted claim depends on no clock: a test repeats it."""
+    """What a paper says, where, and how the points decide. A counted claim depends on no clock: a test repeats it.
+
+    ``why`` is the reason if it does not hold, or in part, and the verdict gives none that the points show better.
+    """
 
     place: str
     text: str
     judge: Callable[[Points], Verdict]
     counted: bool = False
+    why: str = ""
+
+    def verdict(self, points: Points) -> Verdict:
+        """How it fared, with its reason unless it holds."""
+        found = self.judge(points)
+        return found if found.word == HOLDS or found.why else found._replace(why=self.why)
 
 
 @dataclass(frozen=True)
@@ -147,6 +171,8 @@ class Figure:
     log_x: bool = True
     log_y: bool = True
     bars: bool = False
+    #: Whose seconds its rates are by: of the processor in one process, or of the wall.
+    clock: str = "processor"
     #: Points that another day gave, on another machine; drawn as such.
     anchors: tuple[tuple[str, str, dict[float, float]], ...] = ()
 
@@ -174,7 +200,7 @@ def timed(
         for name, run in rivals.items():
             if turn and min(seconds[name]) > 1.5:
                 continue  # so long that a pause of the machine does not show
-            seconds[name].append(clock(lambda name=name, run=run: answers.__setitem__(name, run())))
+            seconds[name].append(clock(lambda name=name, run=run: answers.__setitem__(name, run()), now))
     check_equal(panel, x, {name: answer for name, answer in answers.items() if answer is not None})
     counts = n if isinstance(n, dict) else dict.fromkeys(rivals, n)
     return [Point.of(panel, name, x, [counts[name] / s / 1e6 for s in taken]) for name, taken in seconds.items()]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +12,21 @@ import numpy as np
 import swag as windows
 
 import slicewise.aggregates as sw
-from papers.figure import DOES_NOT, HOLDS, IN_PART, Claim, Figure, Point, Points, Setting, Step, Verdict, ratio_verdict
+from papers.figure import (
+    DOES_NOT,
+    HOLDS,
+    IN_PART,
+    Claim,
+    Figure,
+    Point,
+    Points,
+    Setting,
+    Step,
+    Verdict,
+    now,
+    ratio_verdict,
+    undisturbed,
+)
 from slicewise.swag import AMTA, DABA, DiskStore, LogMTA, Naive
 
 PAPER = "Monoid Tree Aggregator"
@@ -66,13 +78,14 @@ def _slides(name: str, window: Any, n: int, slides: int) -> list[float]:
     window.insert_many(values[:n])
     slides = max(min(slides, 200_000 // n), 20) if name == "Naive" else slides
     taken = []
-    for _ in range(3):
-        started = time.perf_counter()
-        for value in values[n : n + slides // 3 + 1]:
-            window.insert(value)
-            window.evict()
-            answer = window.query()
-        taken.append((time.perf_counter() - started) / (slides // 3 + 1) * 1e6)
+    with undisturbed():
+        for _ in range(3):
+            started = now()
+            for value in values[n : n + slides // 3 + 1]:
+                window.insert(value)
+                window.evict()
+                answer = window.query()
+            taken.append((now() - started) / (slides // 3 + 1) * 1e6)
     expected = (values[:n] + values[n : n + slides // 3 + 1] * 3)[-n:]
     if answer != sum(expected):
         raise SystemExit(f"{name} says {answer}, and not {sum(expected)}")
@@ -97,12 +110,11 @@ def bulk(setting: Setting) -> Iterator[Step]:
                         window.evict(len(window))
                         window.insert_many(values)
                         window.query()
-                        gc.disable()
-                        started = time.perf_counter()
-                        window.evict(m)
-                        answer = window.query()
-                        taken.append((time.perf_counter() - started) * 1e6)
-                        gc.enable()
+                        with undisturbed():
+                            started = now()
+                            window.evict(m)
+                            answer = window.query()
+                            taken.append((now() - started) * 1e6)
                         if answer != sum(values[m:]):
                             raise SystemExit(f"{name} says {answer} after {m} of {n} left")
                     found.append(Point.of("", name, m, taken))
@@ -138,13 +150,14 @@ def dimensions(setting: Setting) -> Iterator[Step]:
             taken = []
             with made("Mem. AMTA", aggregate) as window:
                 window.insert_many([0] * n)
-                for _ in range(3):
-                    started = time.perf_counter()
-                    for _ in range(setting.rows(300, 60)):
-                        window.insert(0)
-                        window.evict()
-                        answer = window.query()
-                    taken.append((time.perf_counter() - started) / setting.rows(300, 60) * 1e6)
+                with undisturbed():
+                    for _ in range(3):
+                        started = now()
+                        for _ in range(setting.rows(300, 60)):
+                            window.insert(0)
+                            window.evict()
+                            answer = window.query()
+                        taken.append((now() - started) / setting.rows(300, 60) * 1e6)
             assert answer == {f"count_{i}": n for i in range(k)}
             return [Point.of("", "one window", k, taken)]
 
@@ -174,17 +187,22 @@ def analytics(setting: Setting) -> Iterator[Step]:
                     if window is None:
                         continue
                     window.insert_many(memory[:n].tolist())
-                    count = slides if name != "Naive" else max(slides // 20, 10)
-                    taken = []
-                    for i, value in enumerate(memory[n : n + count].tolist()):
-                        started = time.perf_counter()
-                        window.insert(value)
-                        window.evict()
-                        answer = window.query()
-                        taken.append((time.perf_counter() - started) * 1e6)
-                        if i == max(slides // 20, 10) - 1:
+                    few = max(slides // 20, 10)
+                    # The first part is as long for all, and its answer is compared.
+                    parts = [few] if name == "Naive" else [few, *([(slides - few) // 3] * 3)]
+                    taken, at = [], n
+                    for number, count in enumerate(parts):
+                        values, at = memory[at : at + count].tolist(), at + count
+                        with undisturbed():
+                            started = now()
+                            for value in values:
+                                window.insert(value)
+                                window.evict()
+                                answer = window.query()
+                            taken.append((now() - started) / count * 1e6)
+                        if number == 0:
                             answers[name] = answer
-                    found.append(Point.of("", name, kind, [float(np.mean(part)) for part in np.array_split(taken, 3)]))
+                    found.append(Point.of("", name, kind, taken))
             first = next(iter(answers.values()))
             for name, answer in answers.items():
                 if answer != first and not np.isclose(answer, first, rtol=1e-9):
@@ -268,8 +286,7 @@ def _analytics(points: Points) -> Verdict:
         wins[kind] = min(rates, key=lambda name: rates[name])
     shown = ", ".join(f"{kind}: {name}" for kind, name in wins.items())
     count = sum(name == "Mem. AMTA" for name in wins.values())
-    why = "" if count == len(wins) else "the policies that shrink windows for max and LIS are not used here"
-    return Verdict(HOLDS if count == len(wins) else IN_PART if count else DOES_NOT, f"fastest of all: {shown}", why)
+    return Verdict(HOLDS if count == len(wins) else IN_PART if count else DOES_NOT, f"fastest of all: {shown}")
 
 
 FIGURES = (
@@ -284,9 +301,35 @@ FIGURES = (
         "key-value store costs 1 us more.",
         constant,
         (
-            Claim("section 5.4", "AMTA and DABA take constant time, Naive linear", _constant),
-            Claim("section 5.4", "AMTA is faster than DABA on large windows", _amta_first),
-            Claim("section 5.4", "Nodes in a store cost little", _kvs_near),
+            Claim(
+                "section 5.4",
+                "AMTA and DABA take constant time, Naive linear",
+                _constant,
+                why=(
+                    "combines are constant (AMTA 3.7 and 4.0 a slide, DABA 4.5 and 5.0 for 16 and 1024 "
+                    "values, counted), and so are calls of Python (42 and 45, 30 and 31): what grows is "
+                    "not the algorithms' work"
+                ),
+            ),
+            Claim(
+                "section 5.4",
+                "AMTA is faster than DABA on large windows",
+                _amta_first,
+                why=(
+                    "AMTA takes fewer combines (4.0 a slide, DABA 5.0 for 1024 values, counted), but 80 "
+                    "calls against 39, since its queues of nodes are interpreted: a combine of two numbers "
+                    "costs no more than a call"
+                ),
+            ),
+            Claim(
+                "section 5.4",
+                "Nodes in a store cost little",
+                _kvs_near,
+                why=(
+                    "without a round trip over a network, what costs is to write a node as bytes and read "
+                    "it again: 22 more calls of Python a slide and 44 more into C (counted)"
+                ),
+            ),
         ),
         {"AMTA, DABA": lambda n: 3.0, "LMTA": lambda n: 3 + np.log2(max(n, 2)) / 2, "Naive": lambda n: 0.3 * n},
     ),
@@ -301,7 +344,12 @@ FIGURES = (
         bulk,
         (
             Claim("section 5.5", "Bulk eviction is logarithmic in MTA and linear in DABA", _bulk),
-            Claim("section 5.5", "LMTA evicts faster than AMTA in most sizes", _bulk_lmta),
+            Claim(
+                "section 5.5",
+                "LMTA evicts faster than AMTA in most sizes",
+                _bulk_lmta,
+                why="both take under 100 us whatever leaves: the difference is in single calls",
+            ),
         ),
         {"DABA": lambda m: 0.5 * m, "MTA": lambda m: 20 + 10 * np.log2(max(m, 2)), "Naive": lambda m: 20_000.0},
     ),
@@ -346,7 +394,18 @@ FIGURES = (
         "microseconds per slide",
         "Local AMTA is the fastest for every aggregate, DABA close behind except for max and LIS.",
         analytics,
-        (Claim("section 5.6", "AMTA is the fastest for all six aggregates", _analytics),),
+        (
+            Claim(
+                "section 5.6",
+                "AMTA is the fastest for all six aggregates",
+                _analytics,
+                why=(
+                    "as in Figure 6, 80 calls a slide against DABA's 39 outweigh 4.0 combines against 5.0 "
+                    "(counted), and to combine these partials is cheap; the policies that shrink windows "
+                    "for max and LIS are not used here"
+                ),
+            ),
+        ),
         bars=True,
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 import tracemalloc
 from collections.abc import Iterator
 from typing import Any
@@ -24,10 +23,12 @@ from papers.figure import (
     Step,
     Verdict,
     flat_verdict,
+    now,
     ratio_verdict,
     timed,
+    undisturbed,
 )
-from papers.workloads import ENGINE, chunks_of, expected_sums, made, row_by_row, runner, tumbling
+from papers.workloads import ENGINE, check_sums, chunks_of, made, row_by_row, runner, tumbling
 from slicewise.testing import disordered
 
 PAPER = "General Stream Slicing"
@@ -53,7 +54,7 @@ def in_order(setting: Setting) -> Iterator[Step]:
             workload = tumbling(windows, unit=unit)
             names = (*ENGINE, *SLICERS, *OTHERS)
             rivals: dict[str, Any] = {name: runner(name, workload, chunks, ordered=True) for name in names}
-            _check(workload, stream, rivals[BY_ARRAYS]())
+            check_sums(workload, stream, rivals[BY_ARRAYS]())
             return timed(unit, windows, rivals, len(stream), setting.repeat)
 
         yield Step(unit, windows, run)
@@ -62,7 +63,7 @@ def in_order(setting: Setting) -> Iterator[Step]:
 def out_of_order(setting: Setting) -> Iterator[Step]:
     sources = {
         "football": football_rows(setting.rows(60_000), setting),
-        "machines": machine_rows(setting.rows(30_000)),
+        "machines": machine_rows(setting.rows(30_000), setting),
     }
     for panel, source in sources.items():
         stream = disordered(source, 0.2, 2 * SECOND, seed=2)
@@ -76,7 +77,7 @@ def out_of_order(setting: Setting) -> Iterator[Step]:
                 workload = tumbling(windows, session=True)
                 names = (*ENGINE, "LazySlicing", "EagerSlicing", *OTHERS)
                 rivals = {name: runner(name, workload, chunks, ordered=False) for name in names}
-                _check(workload, stream, rivals[BY_ARRAYS]())
+                check_sums(workload, stream, rivals[BY_ARRAYS]())
                 counts = dict.fromkeys(rivals, len(stream))
                 if windows == 10:
                     for name in ("AggregateTree", "LazySlicing"):
@@ -85,12 +86,6 @@ def out_of_order(setting: Setting) -> Iterator[Step]:
                 return timed(panel, windows, rivals, counts, setting.repeat)
 
             yield Step(panel, windows, run)
-
-
-def _check(workload: sw.Workload, stream: Any, answer: Any) -> None:
-    expected = expected_sums(workload, stream)
-    if not np.allclose(answer[1], expected, rtol=1e-9):
-        raise SystemExit(f"slicewise says {answer[1]}, the definition {expected}")
 
 
 # -- memory
@@ -164,19 +159,23 @@ def latency(setting: Setting) -> Iterator[Step]:
 
 
 def _answer_times(name: str, aggregate: Any, n: int, repeat: int) -> list[float]:
-    """Microseconds of the step that ends a window over n slices, each of one tuple."""
-    workload = (
-        sw.Workload("t").query("q", sw.tumbling(n), x=aggregate("v")).query("fine", sw.tumbling(1), x=aggregate("v"))
-    )
+    """Microseconds of the step that ends a window over n slices, each of one tuple.
+
+    A longer window still needs all of them: to forget n slices takes longer than an answer from their tree.
+    """
+    workload = sw.Workload("t")
+    for name_, length in (("q", n), ("fine", 1), ("longer", 2 * n)):
+        workload = workload.query(name_, sw.tumbling(length), x=aggregate("v"))
     values = np.random.default_rng(1).integers(0, 84_232, n)
     taken = []
     for _ in range(repeat):
         op = made(name, workload, ordered=False)
         op.process_batch({"t": np.arange(n), "v": values})
         op.advance(n - 1)
-        started = time.perf_counter()
-        results = op.advance(n)
-        taken.append((time.perf_counter() - started) * 1e6)
+        with undisturbed():
+            started = now()
+            results = op.advance(n)
+            taken.append((now() - started) * 1e6)
         (whole,) = [r for r in results if r.query == "q"]
         expected = values.sum() if aggregate is sw.sum else np.median(values)
         if whole.values["x"] != expected:
@@ -196,10 +195,10 @@ def _step_times(store: str, aggregate: Any, n: int, steps: int = 40) -> list[flo
     op.advance(n - 1)
     taken = []
     for t in range(n, n + steps):
-        started = time.perf_counter()
+        started = now()
         op.process(t, {"v": int(values[t])})
         (result,) = op.advance(t)
-        taken.append((time.perf_counter() - started) * 1e6)
+        taken.append((now() - started) * 1e6)
         window = values[max(result.start, 0) : result.end]
         if result.values["x"] != (window.sum() if aggregate is sw.sum else np.median(window)):
             raise SystemExit(f"the window {result.start} is wrong")
@@ -220,7 +219,7 @@ def order(setting: Setting) -> Iterator[Step]:
             chunks, workload = chunks_of(stream), tumbling(20, session=True)
             names = (BY_ARRAYS, "LazySlicing", "EagerSlicing", *OTHERS)
             rivals = {name: runner(name, workload, chunks, ordered=False, wait=int(delay)) for name in names}
-            _check(workload, stream, rivals[BY_ARRAYS]())
+            check_sums(workload, stream, rivals[BY_ARRAYS]())
             few = stream.take(slice(0, setting.rows(3000, 500)))
             counts = dict.fromkeys(rivals, len(stream))
             if delay <= 2 * SECOND:
@@ -319,7 +318,12 @@ def _eager_latency(points: Points) -> Verdict:
     lazy, eager = points.last("sum", "LazySlicing"), points.last("sum", "EagerSlicing")
     buckets = points.last("sum", "AggregateBuckets")
     shown = f"lazy {lazy:,.0f} us, eager {eager:.0f} us, buckets {buckets:.0f} us for the most entries"
-    return ratio_verdict(lazy / eager, 10, shown)
+    fixed = points.first("sum", "LazySlicing"), points.first("sum", "EagerSlicing")
+    why = (
+        f"a step also finds the windows that are due and makes their results: with 100 entries it takes "
+        f"{fixed[0]:.0f} us lazily and {fixed[1]:.0f} us eagerly"
+    )
+    return ratio_verdict(lazy / eager, 10, shown, why)
 
 
 def _engine_latency(points: Points) -> Verdict:
@@ -381,7 +385,9 @@ FIGURES = (
         in_order,
         (
             Claim(
-                "section 6.2.1", "Slicing scales to large numbers of concurrent windows, buckets do not", _slicers_scale
+                "section 6.2.1",
+                "Slicing scales to large numbers of concurrent windows, buckets do not",
+                _slicers_scale,
             ),
             Claim("section 6.2.1", "Slicing is orders of magnitude faster than the alternatives", _orders_of_magnitude),
         ),
@@ -401,8 +407,16 @@ FIGURES = (
         out_of_order,
         (
             Claim("section 6.2.2", "Slicing is an order of magnitude faster than what does not slice", _late_order),
-            Claim("section 6.2.2", "Lazy slicing is slightly faster than eager slicing", _lazy_before_eager),
-            Claim("section 6.2.2", "Aggregate trees collapse when tuples are out of order", _slow_trees),
+            Claim(
+                "section 6.2.2",
+                "Lazy slicing is slightly faster than eager slicing",
+                _lazy_before_eager,
+            ),
+            Claim(
+                "section 6.2.2",
+                "Aggregate trees collapse when tuples are out of order",
+                _slow_trees,
+            ),
             Claim("section 6.2.2", "The data does not matter, the workload does", _data_does_not_matter),
         ),
         THROUGHPUT,
@@ -439,9 +453,18 @@ FIGURES = (
         "below 30 ns; the median follows the same trends.",
         latency,
         (
-            Claim("section 6.2.4", "Eager aggregation has a far lower latency than lazy aggregation", _eager_latency),
+            Claim(
+                "section 6.2.4",
+                "Eager aggregation has a far lower latency than lazy aggregation",
+                _eager_latency,
+            ),
             Claim("section 6.2.4", "The same, through slicewise's engine", _engine_latency),
-            Claim("section 6.2.4", "Buckets have the lowest latency", _buckets_lowest),
+            Claim(
+                "section 6.2.4",
+                "Buckets have the lowest latency",
+                _buckets_lowest,
+                why=("their answer is one look-up, but a step also visits every bucket to find those that have ended"),
+            ),
         ),
         {"lazy, tuple buffer": lambda x: x, "eager, tree": lambda x: 300 + np.log2(x), "buckets": lambda x: 3.0},
     ),
@@ -457,10 +480,25 @@ FIGURES = (
         "and trees decay.",
         order,
         (
-            Claim("section 6.3.1", "Slicing does not mind how many tuples are out of order", _share_flat),
-            Claim("section 6.3.1", "Slicing does not mind how late they are", _delay_flat),
+            Claim(
+                "section 6.3.1",
+                "Slicing does not mind how many tuples are out of order",
+                _share_flat,
+                why=(
+                    "a batch of 2000 rows in order touches 1.8 slices, and 3.9 of them from 20 % out of "
+                    "order on (counted): late rows reach back over two seconds, and each slice costs a "
+                    "fold"
+                ),
+            ),
+            Claim(
+                "section 6.3.1",
+                "Slicing does not mind how late they are",
+                _delay_flat,
+                why="the later rows are, the more slices a batch touches, and each costs a fold",
+            ),
             Claim("section 6.3.1", "Tuple buffers and trees decay", _buffer_decays),
         ),
+        {"slicing, buckets": lambda x: 1.0, "tuple buffer, tree": lambda x: 0.3 / (1 + x / 10)},
         log_x=False,
     ),
 )

@@ -125,3 +125,10 @@ def expected_sums(workload: sw.Workload, stream: Stream) -> tuple[float, float, 
         count, total = count + len(start), total + float(sums.sum())
         mixed += float((sums.astype(np.float64) * (start % 97)).sum())
     return count, total, mixed
+
+
+def check_sums(workload: sw.Workload, stream: Stream, answer: Digest) -> None:
+    """Stop if an answer is not that of plain NumPy."""
+    expected = expected_sums(workload, stream)
+    if not np.allclose(answer[1], expected, rtol=1e-9):
+        raise SystemExit(f"slicewise says {answer[1]}, the definition {expected}")
