@@ -41,6 +41,15 @@ def few_quick(cells: Iterable[Cell], axes: Callable[[Cell], Sequence[Hashable]] 
     return [pytest.param(*cell, marks=[] if i in quick else pytest.mark.slow) for i, cell in enumerate(cells)]
 
 
+def first_quick(values: Iterable[Any], n: int = 1) -> list[Any]:
+    """Values that are much alike, as parameters: the first ones are quick.
+
+    >>> [(seed.values[0], bool(seed.marks)) for seed in first_quick(range(3))]
+    [(0, False), (1, True), (2, True)]
+    """
+    return [pytest.param(value, marks=[] if i < n else pytest.mark.slow) for i, value in enumerate(values)]
+
+
 def matrix(**axes: Iterable[Hashable]) -> pytest.MarkDecorator:
     """A test for every combination of some values; few enough are quick, as :func:`few_quick` says."""
     return pytest.mark.parametrize(list(axes), few_quick(product(*axes.values())))

@@ -13,10 +13,9 @@ from tests.slicing.running import assert_same
 REST = range(states.WRITTEN_AFTER, states.STEPS)
 
 
-def every_case_and_format(formats):
-    """In ``make check`` each case in one format, and each format in one case."""
+def every_case_and_format(formats, axes):
     cells = [(case, n) for case in states.CASES for n in formats(case)]
-    return pytest.mark.parametrize(("case", "version"), few_quick(cells, lambda cell: (id(cell[0]), cell[1])))
+    return pytest.mark.parametrize(("case", "version"), few_quick(cells, axes))
 
 
 def test_every_format_has_its_file():
@@ -26,7 +25,7 @@ def test_every_format_has_its_file():
     assert kept == needed, "run `python -m tests.saved.states` and commit the file"
 
 
-@every_case_and_format(lambda case: case.snapshots())
+@every_case_and_format(lambda case: case.snapshots(), axes=lambda cell: (id(cell[0]), cell[1]))
 def test_a_snapshot_goes_on(case, version):
     whole = case.new_operator()
     for step in range(states.WRITTEN_AFTER):
@@ -46,7 +45,7 @@ def without_a_stop(number):
     return states.stream_results(whole, REST)
 
 
-@every_case_and_format(lambda case: case.checkpoints())
+@every_case_and_format(lambda case: case.checkpoints(), axes=lambda cell: cell[1:])
 def test_a_checkpoint_goes_on(case, version):
     expected = without_a_stop(states.CASES.index(case))
     assert len(expected) > 50

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.slicing.time import slice_manager
 from slicewise.testing import disordered, in_order
+from tests.matrices import first_quick
 from tests.slicing.running import FLOATS, TYPES, assert_same, assert_same_in_order, rechunked, run_operator, run_oracle
 from tests.slicing.strategies import aggregates_over, mixed_workloads, rows, steps, windows, workloads
 
@@ -120,7 +121,7 @@ def test_removing_a_query_leaves_the_others_alone(workload, window, epochs, data
     assert_same(others(before + after), others(always))
 
 
-@pytest.mark.parametrize("aggregate", [sw.sum, sw.avg, sw.stddev, sw.variance])
+@pytest.mark.parametrize("aggregate", first_quick([sw.sum, sw.avg, sw.stddev, sw.variance]))
 def test_floats_keep_their_digits_after_a_million_rows_and_huge_cancelling_values(aggregate):
     stream = in_order(1_000_000, rate=2000, seed=7)
     values = np.random.default_rng(7).normal(1e-3, 1.0, len(stream))

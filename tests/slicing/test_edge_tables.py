@@ -22,6 +22,7 @@ from slicewise.slicing.time import listed
 from slicewise.slicing.time.listed import ListedWindows
 from slicewise.testing import Oracle, fold
 from slicewise.windows import Context, listings
+from tests.matrices import matrix
 from tests.slicing.families import Hills, tables
 
 HOUR = 3_600_000_000
@@ -47,13 +48,11 @@ def counted(workload: sw.Workload, batches: list[dict], *, ordered: bool = False
 # What it costs
 
 
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("lateness", [0, 30])
-@pytest.mark.parametrize("keys", [[], ["k"]])
-@pytest.mark.parametrize(("length", "every"), [(10, 10), (20, 5), (4, 7)])
+@matrix(window=[(10, 10), (20, 5), (4, 7)], keys=[(), ("k",)], lateness=[0, 30], ordered=[False, True])
 def test_a_table_costs_no_row_slice_or_combine_more_than_the_same_windows_by_arithmetic(
-    ordered, lateness, keys, length, every
+    window, keys, lateness, ordered
 ):
+    length, every = window
     rng = np.random.default_rng(4)
     times = np.arange(4000) // 4 if ordered else np.arange(4000) // 4 - rng.integers(0, 6, 4000)
     rows = {"t": times.tolist(), "v": rng.integers(0, 9, 4000).tolist(), "k": rng.integers(0, 5, 4000).tolist()}
@@ -251,8 +250,7 @@ class Counting:
         return list(zip(start.tolist(), (start + 10).tolist(), strict=True))
 
 
-@pytest.mark.parametrize("keys", [[], ["k"]])
-@pytest.mark.parametrize("size", [1, 1000])
+@matrix(size=[1, 1000], keys=[(), ("k",)])
 def test_a_row_far_ahead_lists_no_windows_in_between(keys, size):
     """Ten thousand years of seconds would be more than there is room for; nothing is lost, before or behind."""
     schedule, far = Counting(), 10**17

@@ -18,6 +18,7 @@ from slicewise.errors import OverflowInWindowError
 from slicewise.same import is_same
 from slicewise.slicing.answers.range_stores import LazyStore, WaveletStore
 from slicewise.testing import value_of
+from tests.matrices import matrix
 from tests.profiles import fewer
 
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
@@ -35,11 +36,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("aggregate", "type_", "values"), CASES, ids=lambda x: repr(x)[:40])
-@pytest.mark.parametrize("ranked", [True, False])
+@matrix(case=range(len(CASES)), ranked=[True, False])
 @fewer(10)
 @given(data=st.data())
-def test_ranges_have_the_answer_of_their_rows(aggregate, type_, values, ranked, data):
+def test_ranges_have_the_answer_of_their_rows(case, ranked, data):
+    aggregate, type_, values = CASES[case]
     slices = data.draw(st.lists(st.lists(values, min_size=1, max_size=5), min_size=1, max_size=12))
     pairs = data.draw(st.lists(st.tuples(st.integers(0, 11), st.integers(1, 12)), min_size=1, max_size=10))
     pairs = [(min(a, b - 1, len(slices) - 1), min(max(a + 1, b), len(slices))) for a, b in pairs]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import slicewise as sw
 from slicewise.errors import RefusedRowsError
+from tests.matrices import matrix
 from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
 from tests.slicing.strategies import context_windows, steps, windows
 from tests.slicing.test_removal import TOTAL, rows_looked_at  # noqa: F401
@@ -33,8 +34,7 @@ def folds(workload, *, ordered=False, keys=1, rows=3000) -> int:
     return TOTAL.calls["rows"]
 
 
-@pytest.mark.parametrize("ordered", [True, False], ids=["in order", "out of order"])
-@pytest.mark.parametrize("keys", [1, 3])
+@matrix(ordered=[True, False], keys=[1, 3])
 def test_time_windows_add_no_work_per_row_to_count_windows(ordered, keys):
     alone = sw.Workload("t", keys=["k"]).query("rows", COUNTS, s=TOTAL)
     both = alone.query("time", sw.sliding(100, every=30), s=TOTAL).query("visit", sw.session(5), s=TOTAL)

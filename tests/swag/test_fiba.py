@@ -14,6 +14,7 @@ from slicewise.errors import QueryError
 from slicewise.swag import FiBA
 from slicewise.swag.base import EmptyWindowError
 from tests.counting import Counting
+from tests.matrices import matrix
 
 
 class Sorted:
@@ -100,9 +101,9 @@ def adversarial(n):
     yield "shuffled", shuffled
 
 
-@pytest.mark.parametrize(("name", "times"), list(adversarial(100)))
-@pytest.mark.parametrize("min_arity", [2, 4])
-def test_adversarial_orders_of_arrival(name, times, min_arity):
+@matrix(name=dict(adversarial(100)), min_arity=[2, 4])
+def test_adversarial_orders_of_arrival(name, min_arity):
+    times = dict(adversarial(100))[name]
     window, definition = FiBA(sw.collect_list(), min_arity), Sorted()
     for number, time in enumerate(times):
         window.insert(time, number)

@@ -14,6 +14,7 @@ from slicewise.errors import DataError, QueryError
 from slicewise.testing import Oracle, fold
 from slicewise.testing.ticks import tick_after, ticks_over, windows_with
 from slicewise.windows import Evict, Window, frames, policy, punctuated, session, sliding, tumbling, user_defined
+from tests.matrices import first_quick
 from tests.testing.timelines import feed, late, oracle_of, reports
 
 
@@ -828,7 +829,7 @@ def distinct(seed, n=60):
     return [(time, {"v": f"<{time}>", "u": time, "mark": time % 7 == 0}, (time % 2,)) for time in times]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", first_quick(range(5)))
 def test_fold_of_all_corrections_is_what_one_epoch_gives(seed):
     stream = distinct(seed)
     one_epoch, in_steps = oracle_of(*all_kinds(), lateness=1000), oracle_of(*all_kinds(), lateness=1000)
