@@ -17,9 +17,10 @@ LONGEST = 500
 
 #: The path. A stage imports from stages of a lower rank and from itself.
 STAGES = {
-    "bad_rows": -1,
-    "errors": 0,
+    "bad_rows": -2,
+    "errors": -1,
     "records": 0,
+    "value_kinds": 0,
     "amounts": 1,
     "columns": 1,
     "kernels": 1,

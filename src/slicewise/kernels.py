@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol
+
 import numpy as np
 
 __all__ = [
     "KeyTimeIndex",
+    "bytes_of",
     "enumerate_ranges",
     "expand_ranges",
     "match_rows",
@@ -23,6 +27,20 @@ ROOM = 2**62
 FEW_ROWS = 512
 #: Up to this share of rows that are less than the one before, runs in order are long enough for a merge sort to pay.
 FEW_LATE = 0.25
+
+
+class _OfArrays(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+def bytes_of(parts: Iterable[_OfArrays]) -> int:
+    """Bytes in arrays, and in what is made of arrays and knows how many.
+
+    >>> bytes_of([np.zeros(3, np.int64), np.zeros(3, bool)])
+    27
+    """
+    return sum(part.nbytes for part in parts)
 
 
 def segment_starts(changed: np.ndarray) -> np.ndarray:

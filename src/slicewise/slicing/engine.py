@@ -16,6 +16,7 @@ import numpy as np
 
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
+from slicewise.kernels import bytes_of
 from slicewise.plan.plan import Plan
 from slicewise.records import record
 from slicewise.results import Results
@@ -100,8 +101,7 @@ class State:
     def nbytes(self) -> int:
         """Bytes in arrays: of slices, of stored rows, and of what was reported and may be corrected."""
         windows = [self.time.reported, *(r for queries in self.context_aware for r in queries.reported.values())]
-        parts = (*self.slices, *self.rows, *windows, *self.time.ticks.values())
-        return sum(part.nbytes for part in parts)
+        return bytes_of((*self.slices, *self.rows, *windows, *self.time.ticks.values()))
 
     @property
     def slices(self) -> list[Slices]:

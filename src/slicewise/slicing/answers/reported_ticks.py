@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from slicewise.columns import Column
+from slicewise.kernels import bytes_of
 from slicewise.results import INSERT, RETRACT, UPDATE
 from slicewise.same import is_same
 from slicewise.slicing.answers.lowering import joined_columns
@@ -87,8 +88,8 @@ class ReportedTicks:
     @property
     def nbytes(self) -> int:
         """Bytes in arrays."""
-        arrays = (self.key, self.end, self.held, self.shown, self.revision, self.due_key, self.due_end, *self.values)
-        return sum(array.nbytes for array in arrays)
+        windows = (self.key, self.end, self.held, self.shown, self.revision)
+        return bytes_of((*windows, self.due_key, self.due_end, *self.values))
 
     def __len__(self) -> int:
         return len(self.key)

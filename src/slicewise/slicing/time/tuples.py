@@ -16,7 +16,7 @@ import pyarrow as pa
 from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
-from slicewise.kernels import KeyTimeIndex, expand_ranges, order_by, segment_lengths, segment_starts
+from slicewise.kernels import KeyTimeIndex, bytes_of, expand_ranges, order_by, segment_lengths, segment_starts
 from slicewise.slicing.shown_columns import is_lifted
 from slicewise.slicing.time.slices import Slices
 
@@ -57,8 +57,7 @@ class Tuples:
     @property
     def nbytes(self) -> int:
         """Bytes in arrays; Python objects are counted as pointers."""
-        arrays = (self.key, self.time, self.closed_gaps, self.unreported, *self.columns.values())
-        return sum(a.nbytes for a in arrays)
+        return bytes_of((self.key, self.time, self.closed_gaps, self.unreported, *self.columns.values()))
 
     def take(self, index: np.ndarray | slice) -> Tuples:
         """The rows at ``index``."""
