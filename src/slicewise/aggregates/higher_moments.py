@@ -48,6 +48,8 @@ class HigherMoments(OneColumn):
     invertible = True
     kind = "algebraic"
     identity = (0, 0.0, 0.0, 0.0, 0.0)
+    #: The highest power that the result is made of.
+    highest = 4
 
     def lift(self, *values: Any) -> tuple[Any, ...]:
         value = float(values[0])
@@ -73,8 +75,8 @@ class HigherMoments(OneColumn):
             return None
         return float(self.finish(n, second, *powers))
 
-    def finish(self, n: Any, second: Any, third: Any, fourth: Any) -> Any:
-        """The result of sums of powers, the second being above 0."""
+    def finish(self, n: Any, second: Any, third: Any, fourth: Any = None) -> Any:
+        """The result of sums of powers, the second being above 0; those above the ``highest`` may be missing."""
         raise NotImplementedError
 
     def result_type(self, *types: pa.DataType) -> pa.DataType:
@@ -104,8 +106,9 @@ class Skewness(HigherMoments):
     """
 
     name = "skewness"
+    highest = 3
 
-    def finish(self, n: Any, second: Any, third: Any, fourth: Any) -> Any:
+    def finish(self, n: Any, second: Any, third: Any, fourth: Any = None) -> Any:
         return np.sqrt(n / second) * (third / second)
 
 
@@ -128,7 +131,7 @@ class Kurtosis(HigherMoments):
 
     name = "kurtosis"
 
-    def finish(self, n: Any, second: Any, third: Any, fourth: Any) -> Any:
+    def finish(self, n: Any, second: Any, third: Any, fourth: Any = None) -> Any:
         return n / second * (fourth / second) - 3.0
 
 
@@ -183,8 +186,10 @@ class HigherMomentsMonoid(Monoid):
         n, _, second, *powers = parts
         valid = (n > 0) & (second != 0)
         with np.errstate(all="ignore"):
+            if valid.all():
+                return Column(self.aggregate.finish(n, second, *powers), self.result)
             values = self.aggregate.finish(n, np.where(valid, second, 1.0), *powers)
-        return Column(np.where(valid, values, 0.0), self.result, None if valid.all() else valid)
+        return Column(np.where(valid, values, 0.0), self.result, valid)
 
 
 def _taken_out(a: Parts, b: Parts) -> Parts:

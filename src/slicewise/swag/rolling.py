@@ -218,7 +218,8 @@ def _of_moments(monoid: Monoid, columns: Sequence[Column], ranges: list[int]) ->
         rolled = [roll_pairs(y, x, k, partial(_pairs_by_blocks, monoid, k), monoid.lower) for k in ranges]
     elif isinstance(monoid, (MomentsMonoid, HigherMomentsMonoid)):
         values = as_float64(columns[0])
-        rolled = [roll_moments(values, k, len(monoid.dtypes) - 1, monoid.lower) for k in ranges]
+        highest = 2 if isinstance(monoid, MomentsMonoid) else monoid.aggregate.highest
+        rolled = [roll_moments(values, k, highest, monoid.lower) for k in ranges]
     else:
         return None
     results = [_as_array(r) for r in rolled if r is not None]

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
@@ -34,7 +35,7 @@ __all__ = ["roll_moments", "roll_pairs"]
 #: Windows up to the first are doubled, at least so many at once as the second: they stay in the cache of a core.
 DOUBLED, PIECE = 2**12, 2**15
 #: Over so many values running sums run before they are added up.
-RUN = 64
+RUN = 512
 #: How much of a moment may be lost where windows are differences, at the very most.
 TOLERANCE = 1e-9
 #: The fourth power of what is larger would not fit in a double.
@@ -56,7 +57,9 @@ def roll_moments(values: np.ndarray, k: int, highest: int, lower: Callable[[Part
     >>> roll_moments(np.array([1.0, 5.0, 3.0, 4.0]), 2, 2, lambda parts: Column.of(parts[2])).to_pylist()
     [0.0, 8.0, 2.0, 0.5]
     """
-    return _rolled([values], k, partial(_from_the_middle, k, highest), partial(_exactly, k, highest), lower)
+    by_sums, exactly = partial(_from_the_middle, k, highest), partial(_exactly, k, highest)
+    # All whole windows have the same number of values: one stands for all of them.
+    return _rolled([values], k, by_sums, exactly, lower, counts=1)
 
 
 def roll_pairs(
@@ -74,13 +77,17 @@ def _rolled(
     by_sums: Callable[..., Moments | None],
     exactly: Callable[..., Moments | None],
     lower: Callable[[Parts], Column],
+    counts: int | None = None,
 ) -> Column | None:
-    """The results of all windows, piece by piece, so that all that is in between stays in the cache."""
+    """The results of all windows, piece by piece, so that all that is in between stays in the cache.
+
+    ``counts`` is how often ``lower`` is told the number of values in whole windows, if not for each of them.
+    """
     n = len(arrays[0])
     if not 1 < k <= n:
         return None
     step = max(PIECE, 4 * k) if k <= DOUBLED else max(PIECE, k)
-    results = []
+    results = _Results(n)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         for start in (None, *range(1, n - k + 1, step)):
             # First the windows that fill up, up to the first whole one.
@@ -90,9 +97,29 @@ def _rolled(
             if moments is None:
                 return None
             whole = k if start is None else len(piece[0]) - k + 1
-            counts = np.arange(1, k + 1) if start is None else np.full(whole, k)
-            results.append(lower((counts, *(moment[-whole:] for moment in moments))))
-    return Column.concat(results)
+            values = np.arange(1, k + 1) if start is None else np.full(counts or whole, k)
+            results.add(lower((values, *(moment[-whole:] for moment in moments))))
+    return results.column
+
+
+class _Results:
+    """So many results, which come piece by piece and are put where they stay: new memory costs more than sums do."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.filled = size, 0
+        self.column = Column(np.empty(0), pa.float64())
+
+    def add(self, piece: Column) -> None:
+        """The next results."""
+        if not self.filled:
+            self.column = Column(np.empty(self.size, piece.values.dtype), piece.type)
+        at = slice(self.filled, self.filled + len(piece))
+        self.column.values[at] = piece.values
+        if piece.valid is not None:
+            if self.column.valid is None:
+                self.column = Column(self.column.values, piece.type, np.ones(self.size, bool))
+            self.column.valid[at] = piece.valid  # type: ignore[index]
+        self.filled = at.stop
 
 
 def _from_the_middle(k: int, highest: int, piece: np.ndarray) -> Moments | None:
@@ -111,10 +138,11 @@ def _from_the_middle(k: int, highest: int, piece: np.ndarray) -> Moments | None:
     powers = _about_the_mean(sums, shift)
     least, squares = np.minimum.reduce(powers[0]), np.maximum.reduce(sums[1])
     fits = least * TOLERANCE >= lost * squares
-    if highest > 2:
-        fourth = np.maximum.reduce(sums[3])
-        fits &= least**1.5 * TOLERANCE >= lost * np.sqrt(k * squares * fourth)
-        fits &= least**2 * TOLERANCE >= lost * k * fourth
+    if highest > 2:  # no sum of cubes is larger than that of squares times the largest distance
+        furthest = max(np.maximum.reduce(apart), -np.minimum.reduce(apart))
+        fits &= least**1.5 * TOLERANCE >= lost * np.sqrt(k) * squares * furthest
+    if highest > 3:
+        fits &= least**2 * TOLERANCE >= lost * k * np.maximum.reduce(sums[3])
     shift += middle
     return [shift, *powers] if fits else None
 
@@ -158,9 +186,10 @@ def _slid(values: np.ndarray, k: int) -> np.ndarray:
     sums = np.zeros(whole + -whole % RUN)
     sums[0] = np.add.reduce(values[:k])
     np.subtract(values[k:], values[: whole - 1], out=sums[1:whole])
-    runs = np.cumsum(sums.reshape(-1, RUN), axis=1)
+    runs = sums.reshape(-1, RUN)
+    np.cumsum(runs, axis=1, out=runs)
     runs[1:] += np.cumsum(runs[:-1, -1])[:, np.newaxis]
-    return runs.reshape(-1)[:whole]
+    return sums[:whole]
 
 
 def _exactly(k: int, highest: int, values: np.ndarray) -> Moments | None:
@@ -213,6 +242,8 @@ def _combined(first: Moments, second: Moments, a: int, b: int) -> Moments:
             cubes += square * delta * (a * b * (a - b) / n**2)
         cubes += first[2]
         cubes += second[2]
+        out.append(cubes)
+    if len(first) > 3:
         fourth = (a / n) * second[2] - (b / n) * first[2]
         fourth *= 4 * delta
         inner = (6 * a * a / n**2) * second[1] + (6 * b * b / n**2) * first[1]
@@ -220,7 +251,7 @@ def _combined(first: Moments, second: Moments, a: int, b: int) -> Moments:
         fourth += inner * square
         fourth += first[3]
         fourth += second[3]
-        out += [cubes, fourth]
+        out.append(fourth)
     return out
 
 
@@ -254,12 +285,21 @@ def _running(blocks: np.ndarray, upto: np.ndarray, highest: int) -> tuple[np.nda
 
 def _about_the_mean(sums: list[np.ndarray], shift: np.ndarray) -> Powers:
     """Powers of deviations from the mean, from those of distances from a point that the mean is ``shift`` away from."""
-    first, second = sums[:2]
-    powers = [np.maximum(second - first * shift, 0.0)]
-    if len(sums) > 2:
-        third, fourth = sums[2:]
-        powers.append(third - shift * (3 * second - 2 * first * shift))
-        powers.append(np.maximum(fourth - shift * (4 * third - shift * (6 * second - 3 * first * shift)), 0.0))
+    moved = sums[0] * shift
+    squares = sums[1] - moved
+    powers = [np.maximum(squares, 0.0, out=squares)]
+    if len(sums) > 2:  # third - shift (3 squares + moved)
+        rest = 3 * squares
+        rest += moved
+        rest *= shift
+        powers.append(np.subtract(sums[2], rest, out=rest))
+    if len(sums) > 3:  # fourth - shift (4 cubes + shift (6 squares + moved))
+        rest = 6 * squares
+        rest += moved
+        rest *= shift
+        rest += 4 * powers[1]
+        rest *= shift
+        powers.append(np.maximum(np.subtract(sums[3], rest, out=rest), 0.0, out=rest))
     return powers
 
 
@@ -280,6 +320,7 @@ def _joined(
     if highest > 2:
         across = delta * square * (a * b * (a - b) / k**2)
         joined.append(tails[1] + heads[1] + across + 3 * delta * ((a * heads[0] - b * tails[0]) / k))
+    if highest > 3:
         across = square * square * (a * b * (a * a - a * b + b * b) / k**3)
         across += 6 * square * ((a * a * heads[0] + b * b * tails[0]) / k**2)
         joined.append(tails[2] + heads[2] + across + 4 * delta * ((a * heads[1] - b * tails[1]) / k))
