@@ -1,7 +1,8 @@
-"""Attaching on Spark: points and events come together by key, sorted by time, and Python answers them piece by piece.
+"""Attaching on Spark: points and events come together by key, in rough order, and Python answers them piece by piece.
 
-Where the points are the events, every row is both and is sent once; else the two are united. A partition is read as it
-comes: what is kept of it is a piece, and of the key that is not finished the events that later points may still see.
+Where the points are the events, every row is both and is sent once; else the two are united. The JVM sorts them by key
+and time as far as it does so fast (:mod:`slicewise.spark.rough_order`), NumPy does the rest. A partition is read as it
+comes: what is kept of it is a piece, and of the keys that are not finished the events that later points may still see.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from slicewise.errors import DataError
+from slicewise.kernels import order_by, sorted_unique
 from slicewise.plan.plan import SORTED, Plan, plan_for, tie_columns
 from slicewise.slicing import (
     AsOf,
@@ -37,6 +39,7 @@ from slicewise.spark.computed_columns import is_data, is_meant, with_computed, w
 from slicewise.spark.key_numbers import KeyNumbers, number_keys
 from slicewise.spark.known_frame import named
 from slicewise.spark.output import check_known_types
+from slicewise.spark.rough_order import ROUGH, RoughOrder
 from slicewise.spark.row_order import in_order
 from slicewise.spark.session import check_workers, setting
 from slicewise.spark.source import TIME, Source, column, key_name, value_name
@@ -71,20 +74,23 @@ def attach(workload: Workload, points: Any, events: Any, time: str | None) -> Da
     else:
         source = dataclasses.replace(with_data(with_meant(source)), ties=tie_columns(workload))
         rows, aliases = _united(source, asking, columns), {}
-    rows = rows.repartition(*source.key_names) if source.key_names else rows.repartition(1)
-    rows = rows.sortWithinPartitions(*source.key_names, *in_order(source))
     described = without_punctuation(without_where(source.workload))
     internal = {name: value_name(i) for i, name in enumerate(source.inputs)}
     inputs = {name: aliases.get(internal[name], internal[name]) for name in described.inputs}
     keys = [aliases.get(name, name) for name in source.key_names]
     names = list(dict.fromkeys([TIME, IS_EVENT, *([] if together else [IS_POINT]), *keys, *inputs.values(), *columns]))
+    order = RoughOrder.of(source.time_type, workload.unit)
+    rows = _sorted(rows, source, keys, names, order)
+    names.append(ROUGH)
     types = dict(source.types)
     make_plan = partial(plan_for, described, types, time_type=source.time_type, ties=SORTED, over_rows=True)
     values = make_plan().schema
     check_known_types(values)
     fields = [T.StructField(c, f.dataType) for c, f in zip(columns, points.schema.fields, strict=True)]
     added = [T.StructField(_value_name(i), spark_type(t)) for i, t in enumerate(values.column_types.values())]
-    runner = PointRunner(make_plan, {name: types[name] for name in inputs}, keys, inputs, columns)
+    runner = PointRunner(
+        make_plan, {name: types[name] for name in inputs}, keys, inputs, columns, order, bool(source.ties)
+    )
     sent = named(rows.select(*names), names).mapInArrow(runner.__call__, T.StructType([*fields, *added]))
     given = zip(columns, points.schema.fields, strict=True)
     return sent.select(
@@ -121,6 +127,17 @@ def _united(source: Source, asking: Source, columns: Sequence[str]) -> DataFrame
     events = with_computed(source, events, source.ties)
     points = asking.projected(F.lit(True).alias(IS_POINT), *map(F.col, columns))
     return events.unionByName(points, allowMissingColumns=True)
+
+
+def _sorted(rows: DataFrame, source: Source, keys: list[str], names: list[str], order: RoughOrder) -> DataFrame:
+    """All rows of a key in one partition, in rough order; where values break ties, these too, which Python may lack."""
+    if not source.ties:
+        rows = rows.select(*names)  # what is there twice is not shuffled twice
+    rows = rows.repartition(*keys) if keys else rows.repartition(1)
+    rows = rows.select("*", order.column(keys, F.col(TIME)).alias(ROUGH))
+    if not source.ties:
+        return rows.sortWithinPartitions(ROUGH)
+    return rows.sortWithinPartitions(ROUGH, *source.key_names, *in_order(source))
 
 
 def _renamed(source: Source, columns: Sequence[str]) -> Source:
@@ -196,7 +213,7 @@ def _check_together(asking: Source, source: Source) -> None:
 
 @dataclass(frozen=True)
 class PointRunner:
-    """The function that Spark calls for each partition of rows, sorted by key and time.
+    """The function that Spark calls for each partition of rows in rough order.
 
     Attributes
     ----------
@@ -206,6 +223,10 @@ class PointRunner:
         Of what aggregates read.
     keys, inputs, columns
         Where the keys stand, what aggregates read by its name, and the columns of points, which are given back.
+    order
+        The rough order.
+    ties_broken
+        Whether rows of equal key and time come in the order in which they are to be taken.
     """
 
     make_plan: partial[Plan]
@@ -213,12 +234,55 @@ class PointRunner:
     keys: Sequence[str]
     inputs: Mapping[str, str]
     columns: Sequence[str]
+    order: RoughOrder
+    ties_broken: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition = _Partition(self)
         for table in tables_of(batches, CHUNK):
             yield from partition.take(table)
         yield from partition.finish()
+
+    def plan(self) -> Plan:
+        """The plan; where ties are not broken yet, all that is read decides in which order floats are added."""
+        plan = self.make_plan()
+        return plan if self.ties_broken else dataclasses.replace(plan, order=plan.workload.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Events that points to come may see, of all keys of one hash; the numbers of keys are places in ``keys``."""
+
+    hash: int
+    keys: Sequence[pa.Array]
+    rows: Tuples
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Rows as they came, the numbers of their keys, their times, and their positions in the order of both."""
+
+    table: pa.Table
+    number: np.ndarray
+    time: np.ndarray
+    has_time: np.ndarray
+    positions: np.ndarray
+
+    @classmethod
+    def of(cls, table: pa.Table, number: np.ndarray) -> _Piece:
+        times = table.column(TIME)
+        time = times.fill_null(_LOWEST).to_numpy()
+        order = order_by(number, time)
+        positions = np.arange(len(time)) if order is None else order
+        return cls(table, number, time, times.is_valid().to_numpy(), positions)
+
+    def flagged(self, name: str) -> np.ndarray:
+        """Which rows have a flag."""
+        flags: np.ndarray = self.table.column(name).fill_null(False).to_numpy(zero_copy_only=False)
+        return flags
 
 
 class _Partition:
@@ -227,16 +291,16 @@ class _Partition:
     Attributes
     ----------
     waiting
-        Rows that are not answered yet: more of their time may come.
+        Rows that are not answered yet: more of equal number in rough order may come.
     kept
-        The earlier events of the key of the first of them that points to come may see.
+        The earlier events of the keys that have the hash of the first of them.
     """
 
     def __init__(self, runner: PointRunner) -> None:
-        self.runner, self.plan = runner, runner.make_plan()
+        self.runner, self.plan = runner, runner.plan()
         self.waiting: list[pa.Table] = []
         self.rows = 0
-        self.kept: Tuples | None = None
+        self.kept: _Kept | None = None
 
     def take(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Take rows, and answer those that are complete once there are enough."""
@@ -251,78 +315,81 @@ class _Partition:
             yield from self._answered(whole=True)
 
     def _answered(self, *, whole: bool) -> Iterator[pa.RecordBatch]:
-        """Answer all rows or, unless they are the ``whole`` rest, those before the last time of the last key."""
+        """Answer all rows or, unless they are the ``whole`` rest, those before the last number in rough order."""
         table = pa.concat_tables(self.waiting).combine_chunks()
-        keys = [table.column(name).combine_chunks() for name in self.runner.keys]
-        number, firsts = number_keys(keys, table.num_rows)
-        times = table.column(TIME)
-        has_time = times.is_valid().to_numpy()
-        time = times.fill_null(_LOWEST).to_numpy()
-        end = len(time) if whole else _last_group(number, time)
-        self.waiting, self.rows = ([table.slice(end)], table.num_rows - end) if end < len(time) else ([], 0)
+        rough = table.column(ROUGH).to_numpy()
+        end = len(rough) if whole else int(np.searchsorted(rough, rough[-1]))
+        self.waiting, self.rows = ([table.slice(end)], table.num_rows - end) if end < len(rough) else ([], 0)
         if not end:
             return
-        names = KeyNumbers([key.take(pa.array(firsts)) for key in keys])
-        rows = self._events(table, keys, number, time, end)
-        answers = AsOf(self.plan, names)  # type: ignore[arg-type]
-        yield from self._points(answers, rows, table.slice(0, end), number[:end], time[:end], has_time[:end])
-        self.kept = None
-        if end < len(time) and number[end - 1] == number[end]:
-            needed = rows.take(slice(int(np.searchsorted(rows.key, number[end])), None))
-            first = answers.first_needed(needed, int(number[end]), int(time[end])) if has_time[end] else 0
-            kept = needed.take(slice(first, None))
-            self.kept = dataclasses.replace(kept, key=np.zeros(len(kept), np.int64))
+        number, keys = self._numbered(table.slice(0, end))
+        piece = _Piece.of(table.slice(0, end), number)
+        rows = self._events(piece, keys)
+        answers = AsOf(self.plan, keys)  # type: ignore[arg-type]
+        yield from self._points(answers, rows, piece)
+        self.kept = self._needed(answers, rows, number, rough) if end < len(rough) else None
 
-    def _events(
-        self, table: pa.Table, keys: Sequence[pa.Array], number: np.ndarray, time: np.ndarray, end: int
-    ) -> Tuples:
-        """The events among the first rows, behind those that were kept, which are of the first key."""
-        flags = table.column(IS_EVENT).fill_null(False).to_numpy(zero_copy_only=False)[:end]
-        index = np.flatnonzero(flags)
-        every = len(index) == end
-        some = table.slice(0, end) if every else table.take(pa.array(index))
-        columns = {name: read(some.column(at), self.runner.types[name]) for name, at in self.runner.inputs.items()}
-        here = [key.slice(0, end) if every else key.take(pa.array(index)) for key in keys]
-        batch = Batch(time[index], self.plan.schema.time_type, here, columns, {})
-        rows = event_rows(self.plan, batch, number[index])
-        return rows if self.kept is None or not len(self.kept) else Tuples.concat([self.kept, rows])
+    def _numbered(self, table: pa.Table) -> tuple[np.ndarray, KeyNumbers]:
+        """The numbers of the keys of rows, those of which events are kept first, and what they stand for."""
+        keys, before = [table.column(name).combine_chunks() for name in self.runner.keys], 0
+        if self.kept is not None:
+            before = int(self.kept.rows.key[-1]) + 1
+            keys = [pa.concat_arrays([old, new]) for old, new in zip(self.kept.keys, keys, strict=True)]
+        number, firsts = number_keys(keys, before + table.num_rows)
+        return number[before:], KeyNumbers([key.take(pa.array(firsts)) for key in keys])
 
-    def _points(
-        self,
-        answers: AsOf,
-        rows: Tuples,
-        table: pa.Table,
-        number: np.ndarray,
-        time: np.ndarray,
-        has_time: np.ndarray,
-    ) -> Iterator[pa.RecordBatch]:
+    def _events(self, piece: _Piece, keys: KeyNumbers) -> Tuples:
+        """The events of a piece, and those that were kept."""
+        index = piece.positions[piece.flagged(IS_EVENT)[piece.positions]]
+        inputs = piece.table.select(list(dict.fromkeys(self.runner.inputs.values()))).take(pa.array(index))
+        columns = {name: read(inputs.column(at), self.runner.types[name]) for name, at in self.runner.inputs.items()}
+        number = piece.number[index]
+        named = [pa.DictionaryArray.from_arrays(pa.array(number), key) for key in keys.columns]  # for messages
+        rows = event_rows(self.plan, Batch(piece.time[index], self.plan.schema.time_type, named, columns, {}), number)
+        # Of two keys of one hash the rows of both are kept, and more of both may come.
+        return rows if self.kept is None else self.kept.rows.joined([rows], ())
+
+    def _points(self, answers: AsOf, rows: Tuples, piece: _Piece) -> Iterator[pa.RecordBatch]:
+        table, timed = piece.table, piece.positions[piece.has_time[piece.positions]]
+        of_point = np.arange(table.num_rows)
         if IS_POINT in table.column_names:
-            index = np.flatnonzero(table.column(IS_POINT).fill_null(False).to_numpy(zero_copy_only=False))
-            table, number, time, has_time = table.take(pa.array(index)), number[index], time[index], has_time[index]
+            asked = piece.flagged(IS_POINT)
+            table, timed, of_point = table.filter(pa.array(asked)), timed[asked[timed]], np.cumsum(asked) - 1
         if not table.num_rows:
             return
-        timed = np.flatnonzero(has_time)
-        values = answers.columns(rows, Points(number[timed], time[timed]))
-        if len(timed) < len(time):
-            place = np.full(len(time), len(timed))
-            place[timed] = np.arange(len(timed))
-            nothing = answers.nothing(1)
-            values = [joined_columns(both).take(place) for both in zip(values, nothing, strict=True)]
+        values = answers.columns(rows, Points(piece.number[timed], piece.time[timed]))
+        if len(timed) < table.num_rows:
+            values = [joined_columns(both) for both in zip(values, answers.nothing(1), strict=True)]
         raise_failures(self.plan)
+        place = np.full(table.num_rows, len(timed))
+        place[of_point[timed]] = np.arange(len(timed))
         arrays = [table.column(name).combine_chunks() for name in self.runner.columns]
         types = self.plan.schema.column_types.values()
-        arrays += [_as(value.to_arrow(), type_) for value, type_ in zip(values, types, strict=True)]
+        arrays += [_as(value.take(place).to_arrow(), type_) for value, type_ in zip(values, types, strict=True)]
         names = [*self.runner.columns, *(_value_name(i) for i in range(len(values)))]
         batch = pa.RecordBatch.from_arrays(arrays, names)
         for at in range(0, batch.num_rows, BATCH_ROWS):
             yield batch.slice(at, BATCH_ROWS)
 
+    def _needed(self, answers: AsOf, rows: Tuples, number: np.ndarray, rough: np.ndarray) -> _Kept | None:
+        """The events that points to come may see: those behind the answered ones, and all of equal hash after them."""
+        hashes = self.runner.order.hashes(rough)
+        next_hash, start = int(hashes[len(number)]), self.runner.order.start(int(rough[len(number)]))
+        unfinished = number[np.searchsorted(hashes[: len(number)], next_hash) :]
+        if self.kept is not None and self.kept.hash == next_hash:
+            unfinished = np.concatenate([self.kept.rows.key, unfinished])
+        needed: list[tuple[int, Tuples]] = []
+        for key in sorted_unique(unfinished).tolist():
+            low, high = np.searchsorted(rows.key, [key, key + 1])
+            of_key = rows.take(slice(low, high))
+            kept = of_key.take(slice(0 if start is None else answers.first_needed(of_key, key, start), None))
+            if len(kept):
+                needed.append((key, dataclasses.replace(kept, key=np.full(len(kept), len(needed)))))
+        if not needed:
+            return None
+        names = [column.take(pa.array([key for key, _ in needed])) for column in answers.keys.columns]  # type: ignore[attr-defined]
+        return _Kept(next_hash, names, Tuples.concat([kept for _, kept in needed]))
+
 
 def _as(array: pa.Array, type_: pa.DataType) -> pa.Array:
     return array if array.type == type_ else array.cast(type_)
-
-
-def _last_group(number: np.ndarray, time: np.ndarray) -> int:
-    """Where the rows begin that have the key and the time of the last one."""
-    other = (number != number[-1]) | (time != time[-1])
-    return int(np.flatnonzero(other)[-1]) + 1 if other.any() else 0
