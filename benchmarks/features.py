@@ -1,33 +1,40 @@
 """How fast are values as of points?  `attach` beside Spark's RANGE frames and an inequality join, answers checked.
 
     python benchmarks/features.py [--quick] [--events N] [--points N] [--limit SECONDS] [--runs N] [--save FILE]
+    python benchmarks/features.py --data FOLDER --ways attach,join --lengths "1 h,30 d" --save FILE
 
 5 million events of 10 000 keys over 40 days; the sizes of keys are Zipf's, and the largest has half a million events.
 Count, sum and maximum of the hour, the day and the 30 days before: for the events themselves, and for 500 000 other
 points. Beside `attach` stand Spark's own RANGE frames, with and without ``spark.sql.window.segmentTree.enabled`` (for
 other points, over events and points together), and for other points the join of each point with the events before it.
 
-Data lies in Parquet. Every way and every length runs in a process of its own, writes to the ``noop`` sink after a first
-run that warms up, and is the median of the runs; one that takes longer than ``--limit`` is stopped. Where a way ends in
-time, the sums of all its columns must be those of `attach`; those of `attach` itself are compared with NumPy, row by
-row, for the largest key and for some others.
+Data lies in Parquet. Every way and every length runs in a process of its own. The first run warms up and adds all
+columns up; the others write to the ``noop`` sink, and their median counts, as time and as CPU seconds of all processes.
+A way that takes longer than ``--limit`` is stopped, and is not asked for longer look-backs. Where it ends in time, its
+sums must be those of `attach`; those of `attach` itself are compared with NumPy, row by row, for the largest key and
+for some others.
+
+Ways and lengths can be measured one after the other: what ``--save`` finds in its file, of as many events and points,
+is kept unless it is measured anew, and ``--data`` is where the data stays.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from _harness import Spread, arguments, bar, heading, save
+from _harness import Spread, arguments, bar, cpu_clock, heading, load, save
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -126,18 +133,21 @@ def run_one(way: str, what: str, length: str, folder: str, runs: int, limit: flo
         events = spark.read.parquet(f"{folder}/events")
         return BY[way](events, spark.read.parquet(f"{folder}/points") if what == POINTS else None, length)
 
-    seconds = []
-    for _ in range(runs + 1):
-        begin = time.perf_counter()
+    def clocked() -> tuple[float, float]:
+        begin, cpu = time.perf_counter(), cpu_clock()
         result().write.format("noop").mode("overwrite").save()
-        seconds.append(time.perf_counter() - begin)
-        if seconds[0] > limit / (runs + 1):
-            break
+        return time.perf_counter() - begin, cpu_clock() - cpu
+
+    begin, cpu = time.perf_counter(), cpu_clock()
     names = [f"q{i}_{c}" for i in range(len(lengths_of(length))) for c in COLUMNS]
     sums = result().agg(*(F.sum(name).alias(name) for name in names)).collect()[0].asDict()
+    first = time.perf_counter() - begin, cpu_clock() - cpu
+    # Of a way that is so slow that there is no time for another run, the first one counts.
+    times = [clocked() for _ in range(min(runs, int(0.8 * limit / first[0]) - 1))] or [first]
     if way == "attach":
         check(spark, result(), length, Path(folder))
-    print(json.dumps({"seconds": seconds[1:] or seconds, "sums": sums, "spark": spark.version}))
+    seconds, used = zip(*times, strict=True)
+    print(json.dumps({"seconds": seconds, "cpu": used, "sums": sums, "spark": spark.version}))
     spark.stop()
 
 
@@ -178,44 +188,84 @@ def measured(way: str, what: str, length: str, given: argparse.Namespace, folder
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def table(given: argparse.Namespace, folder: str) -> list[dict]:
-    found = []
+def cell(way: str, what: str, length: str, given: argparse.Namespace, folder: str) -> dict:
+    """One measurement as it is kept: without seconds if it did not end in time."""
+    found = {"way": way, "what": what, "length": length, "seconds": None, "limit": given.limit}
+    found |= {"events": given.events, "points": given.points}
+    outcome = measured(way, what, length, given, folder)
+    if outcome is None:
+        return found
+    spread = Spread.of(outcome["seconds"])
+    times = {"seconds": spread.median, "low": spread.low, "high": spread.high, "cpu": Spread.of(outcome["cpu"]).median}
+    return found | times | {"sums": outcome["sums"]}
+
+
+def table(given: argparse.Namespace, folder: str, known: Sequence[dict]) -> list[dict]:
+    """All cells: those that are asked for, measured, and others as they are known."""
+    found = {(f["what"], f["way"], f["length"]): f for f in known}
     for what in (ROWS, POINTS):
-        print(f"\n{what}\n  {'':<28}" + "".join(f"{length:>12}" for length in (*LENGTHS, ALL)))
-        sums: dict[str, dict] = {}
-        for way, can in WAYS.items():
-            if what not in can:
-                continue
-            cells = []
+        print(f"\n{what}\n  {'':<28}" + "".join(f"{length:>22}" for length in (*LENGTHS, ALL)))
+        for way in (way for way, can in WAYS.items() if what in can):
             for length in (*LENGTHS, ALL):
-                if way == "join" and length == ALL:
-                    continue
-                outcome = measured(way, what, length, given, folder)
-                seconds = None if outcome is None else Spread.of(outcome["seconds"]).median
-                cells.append(f">{given.limit:.0f} s" if seconds is None else f"{seconds:.2f} s")
-                found.append({"way": way, "what": what, "length": length, "seconds": seconds, "limit": given.limit})
-                if outcome is not None:
-                    expected = sums.setdefault(length, outcome["sums"])
-                    for name, total in outcome["sums"].items():
-                        near = abs(total - expected[name]) <= 1e-9 * abs(total)
-                        assert near, f"{way}, {what}, {length}: {name} is {total}, and not {expected[name]}"
-            print(f"  {way:<28}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
-    return found
+                if way in given.ways and length in given.lengths and (way, length) != ("join", ALL):
+                    stopped = stopped_before(found, what, way, length)
+                    found[what, way, length] = (
+                        {**stopped, "length": length, "run": False}
+                        if stopped
+                        else cell(way, what, length, given, folder)
+                    )
+                    compare(found, what, way, length)
+            cells = "".join(f"{shown(found.get((what, way, length))):>22}" for length in (*LENGTHS, ALL))
+            print(f"  {way:<28}{cells}", flush=True)
+    return list(found.values())
 
 
-def bars(found: list[dict]) -> None:
-    """What was promised, and whether it was reached."""
-    print("\nbars")
-    for what in (ROWS, POINTS):
-        by = {(f["way"], f["length"]): f for f in found if f["what"] == what}
+def stopped_before(found: dict, what: str, way: str, length: str) -> dict | None:
+    """The same with a shorter look-back, if it did not end in time: this one would not either."""
+    shorter = (*LENGTHS, ALL)[: (*LENGTHS, ALL).index(length)]
+    known = (found.get((what, way, n)) for n in shorter)
+    return next((f for f in known if f is not None and f["seconds"] is None), None)
 
-        def best(length: str, by: dict = by) -> float:
-            return min(f["seconds"] or f["limit"] for (way, n), f in by.items() if n == length and way != "attach")
 
-        mine = {length: by["attach", length]["seconds"] or float("inf") for length in LENGTHS}
-        bar(f"{what}: 30 d, at least 5 times as fast as Spark's best way", best("30 d") / mine["30 d"], at_least=5)
-        bar(f"{what}: 1 h, never slower than Spark's best way", best("1 h") / mine["1 h"], at_least=1)
-        bar(f"{what}: 30 d in at most 1.3 times the time of 1 h", mine["30 d"] / mine["1 h"], at_most=1.3)
+def compare(found: dict, what: str, way: str, length: str) -> None:
+    """Its sums must be those of every other way."""
+    mine = found[what, way, length].get("sums", {})
+    for (what_, other, length_), cell_ in found.items():
+        if (what_, length_) == (what, length) and other != way:
+            for name, total in cell_.get("sums", mine).items():
+                near = name not in mine or abs(total - mine[name]) <= 1e-9 * abs(total)
+                assert near, f"{way}, {what}, {length}: {name} is {mine[name]}, and not {total}"
+
+
+def shown(found: dict | None) -> str:
+    if found is None or found["seconds"] is None:
+        return "" if found is None else f">{found['limit']:.0f} s"
+    return f"{found['seconds']:.2f} s, CPU {found['cpu']:.1f} s"
+
+
+def bars(found: Sequence[dict]) -> None:
+    """What was promised, and whether it was reached, as far as it was measured."""
+    print("\nbars, by time and by CPU seconds; a way that was stopped counts as its limit")
+    for what, measure in itertools.product((ROWS, POINTS), ("seconds", "cpu")):
+        by_length: dict[str, dict[str, float]] = {length: {} for length in (*LENGTHS, ALL)}
+        for f in found:
+            if f["what"] == what:
+                by_length[f["length"]][f["way"]] = f.get(measure) or f["limit"]
+        if any("attach" not in by_length[n] or len(by_length[n]) < 2 for n in LENGTHS):
+            continue
+        mine = {length: by_length[length].pop("attach") for length in LENGTHS}
+        ratio = {length: min(by_length[length].values()) / mine[length] for length in LENGTHS}
+        say = f"{what}, {measure}"
+        bar(f"{say}: 30 d, at least 5 times as fast as Spark's best way", ratio["30 d"], at_least=5)
+        bar(f"{say}: 1 h, never slower than Spark's best way", ratio["1 h"], at_least=1)
+        bar(f"{say}: 30 d in at most 1.3 times the time of 1 h", mine["30 d"] / mine["1 h"], at_most=1.3)
+
+
+def kept(given: argparse.Namespace) -> list[dict]:
+    """What was saved of as many events and points."""
+    if given.save is None or not given.save.exists():
+        return []
+    return [f for f in load(given.save) if (f["events"], f["points"]) == (given.events, given.points)]
 
 
 def main() -> None:
@@ -226,6 +276,9 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=10_000)
     parser.add_argument("--limit", type=float, default=600, help="stop a way after so many seconds, all runs together")
     parser.add_argument("--runs", type=int)
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS), help=", ".join(WAYS))
+    parser.add_argument("--lengths", type=lambda text: text.split(","), default=[*LENGTHS, ALL])
+    parser.add_argument("--data", type=Path, help="where the data is kept for another run")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     given.events = given.events or (200_000 if given.quick else 5_000_000)
@@ -236,8 +289,11 @@ def main() -> None:
         return
     print(heading(events=given.events, points=given.points))
     with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder), given.events, given.points, given.keys)
-        found = table(given, folder)
+        data = given.data or Path(folder)
+        if not (data / "points").exists():
+            data.mkdir(parents=True, exist_ok=True)
+            write(data, given.events, given.points, given.keys)
+        found = table(given, str(data), kept(given))
     bars(found)
     save(given.save, found)
 
