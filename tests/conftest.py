@@ -21,7 +21,7 @@ __all__ = ["pytest_collection", "pytest_collection_modifyitems", "pytest_session
 examples = int(os.environ.get("SLICEWISE_EXAMPLES", "6000"))
 slow_is_fine = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("quick", max_examples=3, deadline=None, suppress_health_check=slow_is_fine)
-settings.register_profile("thorough", settings.get_profile("quick"), max_examples=50, derandomize=True)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=30, derandomize=True)
 settings.register_profile("long", settings.get_profile("quick"), max_examples=examples)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

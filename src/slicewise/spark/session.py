@@ -36,12 +36,25 @@ def local_session(
 
     Parameters
     ----------
-    master
+    app_name : str, optional
+        The name of the application, as Spark shows it.
+    master : str, optional
         ``"local[*]"`` by default.
-    conf
+    conf : mapping of str to str, optional
         Further settings; they win over ours.
-    packages
+    packages : sequence of str, optional
         Maven coordinates, as ``spark-submit --packages`` takes them.
+
+    Returns
+    -------
+    SparkSession
+        The session; stop it when you are done.
+
+    Examples
+    --------
+    As in the quickstart, where it runs::
+
+        spark = sw.spark.local_session(conf={"spark.driver.memory": "4g"})
     """
     active = SparkSession.getActiveSession()
     if active is not None:
