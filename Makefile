@@ -16,8 +16,9 @@ CLUSTER ?= all
 SEEDS ?= 100
 EXAMPLES ?= 6000
 SCALE ?= 1
+FLINK ?= $(wildcard build/flink/bin/python)
 
-.PHONY: help venv lint check test properties coverage kill wheels sketches cluster streams apart matrix demo bench paper peers docs clean
+.PHONY: help venv lint check test properties coverage kill wheels sketches cluster streams apart matrix demo bench paper peers flink docs clean
 
 help: ## Show what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,7 +75,7 @@ streams: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 streams: $(STAMP) ## Streams on Spark that are stopped, started again, silent or broken
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q --durations=10 -m streams
 
-apart: $(STAMP) ## The demo in a terminal, a pipeline, a workload on Spark Connect and on separate executors. APART=
+apart: $(STAMP) ## The demo in a terminal, a pipeline, a workload on Spark Connect and on separate executors, Figure 17. APART=
 	$(BIN)/python -m pytest -q -m apart -k "$(APART)"
 
 matrix: $(STAMP) ## The tests that matter on Spark 4.0 to 4.3 and Python 3.11 to 3.13. SPARK=4.0,4.3 ON=3.12
@@ -93,9 +94,14 @@ bench: $(STAMP) ## Measure engine, windows and aggregators; every answer is chec
 paper: $(STAMP) ## Draw every figure and table of the papers, and judge each claim; goes on where it was stopped. SCALE=1
 	$(BIN)/python benchmarks/paper.py --scale $(SCALE) --folder benchmarks/results/paper --claims docs/claims.md
 
-peers: $(STAMP) ## Measure slicewise beside Spark, Polars, DuckDB, pandas, Bytewax; write docs/peers.md
+peers: $(STAMP) ## Measure slicewise beside Spark, Flink, Polars, DuckDB, pandas, Bytewax; write docs/peers.md. FLINK=build/flink/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
-	$(BIN)/python benchmarks/peers.py --save benchmarks/results/peers.json --page docs/peers.md
+	$(BIN)/python benchmarks/peers.py --save benchmarks/results/peers.json --page docs/peers.md --readme README.md \
+		$(if $(FLINK),--flink $(FLINK))
+
+flink: ## Set up build/flink with Flink for `make peers`: its pins do not go with those of others
+	$(PYTHON) -m venv build/flink
+	build/flink/bin/python -m pip install --quiet --disable-pip-version-check --no-compile apache-flink
 
 docs: $(STAMP) ## Write docs/api.md from the docstrings, and list all pages with their titles
 	$(BIN)/python docs/make_api.py

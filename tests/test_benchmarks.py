@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -15,6 +16,9 @@ SCRIPTS = sorted(path for path in BENCHMARKS.glob("*.py") if not path.stem.start
 sys.path.insert(0, str(BENCHMARKS))
 import _harness as harness  # noqa: E402
 import peers  # noqa: E402
+import rivals  # noqa: E402
+from rivals import page  # noqa: E402
+from rivals.rows import CASES, NOISE, keys_and_values  # noqa: E402
 
 
 def imported(path: Path) -> set[str]:
@@ -63,29 +67,146 @@ def test_bars_say_whether_they_were_reached(capsys):
 # Peers
 
 
+def line(way, seconds, rows=5_000_000, case=page.CASE, **more):
+    return {"case": case, "way": way, "rows": rows, "seconds": seconds, "low": seconds / 2, "high": 2 * seconds, **more}
+
+
+SOME = [
+    line(rivals.ON_SPARK, 1.0),
+    line(rivals.BY_HAND, 0.5),
+    line(rivals.OWN, 40.0),
+    line("Flink SQL, streaming", 10.0, scan=3.0),
+    line(rivals.IN_PROCESS, 2.0),
+    line("Bytewax", 1.0, rows=250_000),
+]
+
+
+HERE = {**harness.environment(), "load": 0.1}
+
+
 def test_peers_agree_on_every_window_and_make_a_page(tmp_path):
     """Those that need no JVM; the others join in `make peers`."""
     assert peers.main(["--rows", "20000", "--repeat", "1", "--skip", "Spark", "--save", str(tmp_path / "p.json")]) == 0
     found = harness.load(tmp_path / "p.json")
-    assert {line["case"] for line in found} == set(peers.CASES)
-    assert {"slicewise in process", "pandas, floor + rolling by hand"} <= {line["way"] for line in found}
-    peers.write_page(tmp_path / "peers.md", found, harness.environment())
-    page = (tmp_path / "peers.md").read_text()
-    assert page.count("| slicewise in process |") == len(peers.CASES)
-    assert "Not in this run: slicewise on Spark, Spark, groupBy + RANGE frame by hand, Spark, window" in page
+    assert {line["case"] for line in found} == set(CASES)
+    assert {rivals.IN_PROCESS, "pandas, by hand"} <= {line["way"] for line in found}
+    page.write_page(tmp_path / "peers.md", found, harness.environment())
+    text = (tmp_path / "peers.md").read_text()
+    assert text.count(f"| {rivals.IN_PROCESS} |") == len(CASES) + 1
+    assert f"- {rivals.OWN}: not in this run." in text
 
 
-def test_ways_that_are_not_installed_are_named(monkeypatch, capsys, tmp_path):
-    monkeypatch.setitem(peers.WAYS, "Nobody's", ("no_such_package", peers.in_process, 1))
+def test_the_page_shows_ratios_with_their_spread_and_what_is_faster(tmp_path):
+    page.write_page(tmp_path / "peers.md", SOME, HERE)
+    text = (tmp_path / "peers.md").read_text()
+    assert "a draft" not in text
+    page.write_page(tmp_path / "busy.md", SOME, {**HERE, "load": 9.0})
+    assert "other things in this run: a draft." in (tmp_path / "busy.md").read_text()
+    assert f"| {rivals.BY_HAND} | 0.50 (0.25 to 1.00) | 10 | 2 (0.5 to 8) times on Spark |" in text
+    assert "| Bytewax | 1.00 (0.50 to 2.00) | 0.25 | 0.1 (0.025 to 0.4) times in process |" in text
+    assert f"faster than {rivals.ON_SPARK} by more than a quarter: {rivals.BY_HAND} (2.0 times)." in text
+    assert "| Flink 2.3 SQL, batch: another day, 5 million rows | | 0.095 | |" in text
+    assert "to make the rows and forget them takes 3.00 s in streaming." in text
+
+
+def test_readme_says_what_was_measured(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("\n".join(["before", *page.MARKS, "after"]))
+    page.update_readme(readme, SOME)
+    page.update_readme(readme, SOME)
+    lines = readme.read_text().splitlines()
+    assert lines[2] == page.PICTURE
+    assert " ".join(lines[4:-2]) == page.sentence(SOME)
+    assert (lines[0], lines[-1]) == ("before", "after")
+    readme.write_text("nothing")
+    with pytest.raises(SystemExit, match="does not have the marks"):
+        page.update_readme(readme, SOME)
+
+
+def test_page_and_readme_are_those_of_the_saved_run(tmp_path):
+    saved = BENCHMARKS / "results" / "peers.json"
+    found, where = harness.load(saved), json.loads(saved.read_text())["environment"]
+    page.write_page(tmp_path / "peers.md", found, where)
+    assert (tmp_path / "peers.md").read_text() == (BENCHMARKS.parent / "docs" / "peers.md").read_text()
+    readme = (BENCHMARKS.parent / "README.md").read_text()
+    (tmp_path / "README.md").write_text(readme)
+    page.update_readme(tmp_path / "README.md", found)
+    # A draft, from a busy machine, does not get into README.
+    assert ((tmp_path / "README.md").read_text() == readme) == (not page.busy(where))
+
+
+def test_readme_stays_as_it_is_when_the_machine_is_busy(tmp_path, capsys):
+    readme = tmp_path / "README.md"
+    readme.write_text("\n".join(["before", *page.MARKS, "after"]))
+    for load, changed in ((9.0, False), (0.5, True)):
+        harness.save(tmp_path / "p.json", SOME, {**HERE, "load": load})
+        peers.main(["--read", str(tmp_path / "p.json"), "--readme", str(readme)])
+        assert (page.PICTURE in readme.read_text()) == changed
+    assert f"{readme} stays as it is: the machine was busy, under a load of 9" in capsys.readouterr().out
+
+
+def test_a_way_that_takes_long_does_not_run_again(monkeypatch, tmp_path):
+    runs = []
+
+    def way(name):
+        def made(rows, case):
+            windows = rivals.in_process.slicewise(rows, case).windows
+            return rivals.Attempt(lambda: runs.append(name), lambda: runs.append(f"{name} first") or windows())
+
+        return rivals.Way("toy", made, "numpy", rivals.IN_PROCESS)
+
+    seconds = {"quick": iter([5.0, 1.0, 2.0]), "long": iter([15.0, 9.0]), "very long": iter([30.0])}
+
+    def clock(run):
+        run()
+        return next(seconds[runs[-1].removesuffix(" first")])
+
+    monkeypatch.setattr(peers, "clock", clock)
+    monkeypatch.setattr(peers, "WAYS", {name: way(name) for name in seconds})
+    peers.main(["--rows", "20000", "--repeat", "2", "--only", "tumbling", "--save", str(tmp_path / "p.json")])
+    assert runs == ["quick first", "long first", "very long first", "quick", "long", "quick"]
+    found = {line["way"]: (line["seconds"], line["low"], line["high"]) for line in harness.load(tmp_path / "p.json")}
+    assert found == {"quick": (1.5, 1.0, 2.0), "long": (9.0, 9.0, 9.0), "very long": (30.0, 30.0, 30.0)}
+
+
+def test_ways_that_are_not_installed_are_named(monkeypatch, capsys):
+    nobody = rivals.Way("nothing", rivals.in_process.slicewise, "no_such_package", rivals.IN_PROCESS)
+    monkeypatch.setattr(peers, "WAYS", {**peers.WAYS, "Nobody's": nobody})
+    monkeypatch.delenv("SLICEWISE_FLINK", raising=False)
     peers.main(["--rows", "20000", "--repeat", "1", "--skip", "Spark", "pandas", "--only", "tumbling"])
-    assert "Nobody's: no_such_package is not installed, left out" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Nobody's: no_such_package is not installed, left out" in said
+    assert "Flink SQL, batch: no interpreter with apache-flink is named (--flink), left out" in said
 
 
 def test_a_wrong_answer_stops_the_run(monkeypatch):
-    def wrong(rows, length, every):
-        run, answer = peers.in_process(rows, length, every)
-        return run, lambda found: (0, *answer(found)[1:])
+    def made(rows, case):
+        run, windows = rivals.in_process.slicewise(rows, case)
+        return rivals.Attempt(run, lambda: windows()._replace(total=windows().total + 1))
 
-    monkeypatch.setattr(peers, "WAYS", {"wrong": ("numpy", wrong, 1)})
-    with pytest.raises(SystemExit, match=r"^tumbling 1 s: wrong says \(0, "):
+    monkeypatch.setattr(peers, "WAYS", {"wrong": rivals.Way("wrong", made, "numpy", rivals.IN_PROCESS)})
+    with pytest.raises(SystemExit, match=r"^tumbling 1 s: wrong says \(\d+, \d+, \d+\), slicewise \(\d+, "):
         peers.main(["--rows", "20000", "--repeat", "1", "--only", "tumbling"])
+
+
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [
+        ("no/such/python", "there is no interpreter no/such/python, named for Flink"),
+        (sys.executable, f"{sys.executable} has no apache-flink; install it there, or run `make flink`"),
+    ],
+)
+def test_an_interpreter_without_flink_is_named(python, message, monkeypatch):
+    monkeypatch.setenv("SLICEWISE_FLINK", python)
+    with pytest.raises(SystemExit, match=f"^{re.escape(message)}$"):
+        peers.main(["--rows", "2000"])
+
+
+def test_flink_is_asked_for_the_same_rows_and_windows():
+    """What runs there is in `make peers`: here, the formula that makes its rows, and the SQL of each window."""
+    number = 4_711
+    key, value = (int(column[number]) for column in keys_and_values(5_000))
+    noise = eval(NOISE.format(id=number).replace("/", "//"))
+    assert (noise // 64 % 16, noise // 4096 % 1000) == (key, value)
+    functions = [rivals.flink.query_of(10, case).split("table(")[1].split("(")[0] for case in CASES.values()]
+    assert functions == ["tumble", "hop", "hop", "cumulate", "session"]
