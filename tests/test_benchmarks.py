@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ SCRIPTS = sorted(path for path in BENCHMARKS.glob("*.py") if not path.stem.start
 
 sys.path.insert(0, str(BENCHMARKS))
 import _harness as harness  # noqa: E402
+import aggregates  # noqa: E402
 import peers  # noqa: E402
 import rivals  # noqa: E402
 from rivals import page  # noqa: E402
@@ -47,6 +49,13 @@ def test_a_rate_has_its_spread():
     assert harness.median_of(iter([9.0, 1.0, 5.0, 2.0]).__next__, runs=3) == 2.0
 
 
+def test_the_cpu_clock_counts_all_that_was_started():
+    burn = "import time\nfor _ in range(2_000_000): pass\nprint(time.process_time())"
+    before = harness.cpu_clock()
+    used = float(subprocess.run([sys.executable, "-c", burn], capture_output=True, text=True, check=True).stdout)
+    assert harness.cpu_clock() - before >= used - 0.05  # clocks of processes tick a hundred times a second
+
+
 def test_what_is_saved_says_where_it_was_found(tmp_path):
     harness.save(tmp_path / "deep" / "x.json", [{"rate": 1}])
     read = json.loads((tmp_path / "deep" / "x.json").read_text())
@@ -62,6 +71,47 @@ def test_bars_say_whether_they_were_reached(capsys):
     assert harness.bar("fast", 2, at_least=1)
     assert not harness.bar("small", 2, at_most=1)
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["reached", "REACHED"]
+
+
+# Aggregates
+
+
+def test_a_run_goes_on_where_it_was_stopped(tmp_path):
+    path = tmp_path / "a.json"
+    run = aggregates.Run(path, 1000, fresh=False)
+    assert run.missing("alone", ["sum", "avg"]) == ["sum", "avg"]
+    run.add("alone", "sum", seconds=1.0)
+    assert harness.load(path) == run.found
+    again = aggregates.Run(path, 1000, fresh=False)
+    assert again.missing("alone", ["sum", "avg"]) == ["avg"]
+    assert again.missing("flat", ["sum"]) == ["sum"]
+    again.add("alone", "avg", seconds=2.0)
+    assert [f["aggregate"] for f in harness.load(path)] == ["sum", "avg"]
+    # Of other rows, or when all is measured again, nothing counts.
+    assert aggregates.Run(path, 2000, fresh=False).found == []
+    assert aggregates.Run(path, 1000, fresh=True).found == []
+
+
+def figures(per_number, short, spark):
+    return [
+        {"what": "alone", "aggregate": "min", "fixed": True, "route": "slices", "per_number": per_number},
+        {"what": "alone", "aggregate": "mode", "fixed": False, "route": "slices", "per_number": 9.0},
+        {"what": "dense", "aggregate": "median", "seconds": 2.0, "spark": spark, "limit": 50.0},
+        {"what": "flat", "aggregate": "median", "short": short, "long": 4.0},
+        {"what": "ten", "aggregate": "ten", "seconds": 5.0, "one": 2.0},
+    ]
+
+
+def test_every_bar_of_a_run_has_its_verdict(capsys):
+    assert aggregates.bars(figures(1.4, 3.0, None))  # stopped after 50 s, when it was 25 times as slow
+    assert capsys.readouterr().out.count(" reached") == 4
+    for missed in (figures(1.6, 3.0, None), figures(1.4, 1.9, None), figures(1.4, 3.0, 39.0)):
+        assert not aggregates.bars(missed)
+        assert capsys.readouterr().out.count("NOT REACHED") == 1
+
+
+def test_what_is_written_by_hand_is_of_fixed_size():
+    assert set(aggregates.BY_HAND) <= {n for n in aggregates.sw.AGGREGATES if aggregates.is_fixed(aggregates.made(n))}
 
 
 # Peers
