@@ -224,7 +224,7 @@ class Column:
                 items = [None if gone else v for v, gone in zip(items, mask.tolist(), strict=True)]
             if pa.types.is_null(self.type):
                 return pa.array(items)
-            return pa.array(items, type=self.type)
+            return _of_objects(items, self.type)
         if pa.types.is_date32(self.type):
             return pa.array(self.values.astype(np.int32), mask=mask).cast(self.type)
         if pa.types.is_boolean(self.type):
@@ -245,6 +245,28 @@ class Column:
         values: list[Any] = self.values.tolist() if as_objects else self.to_arrow().to_pylist()
         rows = zip(values, self.mask.tolist(), strict=True) if self.valid is not None and as_objects else None
         return values if rows is None else [v if ok else None for v, ok in rows]
+
+
+def _of_objects(items: list[Any], type_: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(items, type=type_)
+    except pa.ArrowInvalid as error:
+        # Arrow finds durations too large within a day of the least that 64 bits hold, and takes integers.
+        if "Timedelta" not in str(error):
+            raise
+        try:
+            return pa.array(_in_microseconds(items), type=type_)
+        except OverflowError:
+            raise error from None
+
+
+def _in_microseconds(value: Any) -> Any:
+    """Durations as integers, wherever they are inside of a value."""
+    if isinstance(value, datetime.timedelta):
+        return value // datetime.timedelta(microseconds=1)
+    if isinstance(value, dict):
+        return {name: _in_microseconds(v) for name, v in value.items()}
+    return [_in_microseconds(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def holds_dates(type_: pa.DataType) -> bool:

@@ -281,3 +281,20 @@ def test_a_running_total_leaves_64_bits_and_comes_back():
 def test_narrow_integers_are_summed_as_wide_ones(type_):
     top = 2 ** (type_.bit_width - (0 if type_ == pa.uint32() else 1)) - 1
     assert over(sw.sum("v"), [top] * 1000, types=[type_], starts=[0, 10]) == [top * 10, top * 990]
+
+
+@pytest.mark.parametrize(
+    "aggregate", [sw.largest("v", 2), sw.collect_list("v"), sw.first_k("v", 1), sw.collect_set("v")], ids=str
+)
+def test_a_list_may_hold_the_least_duration(aggregate):
+    column = Column.of(pa.array([-(2**63)]).cast(pa.duration("us")))
+    monoid = aggregate.bind(column.type)
+    lowered = monoid.lower(monoid.lift_fold([column], np.zeros(1, np.int64), np.zeros(1, np.int64)))
+    assert lowered.to_pylist() == [[dt.timedelta(microseconds=-(2**63))]]
+    assert lowered.to_arrow().to_pylist() == lowered.to_pylist()
+
+
+def test_a_duration_that_64_bits_do_not_hold_stays_refused():
+    column = Column(np.array([[dt.timedelta.max], None], object)[:1], pa.list_(pa.duration("us")))
+    with pytest.raises(pa.ArrowInvalid, match=r"^Timedelta too large to fit in 64-bit integer$"):
+        column.to_arrow()
