@@ -1,7 +1,7 @@
 """How fast are values as of points?  `attach` beside Spark's RANGE frames and an inequality join, answers checked.
 
     python benchmarks/features.py [--quick] [--events N] [--points N] [--limit SECONDS] [--runs N] [--save FILE]
-    python benchmarks/features.py --data FOLDER --ways attach,join --lengths "1 h,30 d" --save FILE
+    python benchmarks/features.py --data FOLDER --ways attach join --lengths "1 h" "30 d" --save FILE
 
 5 million events of 10 000 keys over 40 days; the sizes of keys are Zipf's, and the largest has half a million events.
 Count, sum and maximum of the hour, the day and the 30 days before: for the events themselves, and for 500 000 other
@@ -207,7 +207,7 @@ def table(given: argparse.Namespace, folder: str, known: Sequence[dict]) -> list
         print(f"\n{what}\n  {'':<28}" + "".join(f"{length:>22}" for length in (*LENGTHS, ALL)))
         for way in (way for way, can in WAYS.items() if what in can):
             for length in (*LENGTHS, ALL):
-                if way in given.ways and length in given.lengths and (way, length) != ("join", ALL):
+                if is_asked(given, what, way, length):
                     stopped = stopped_before(found, what, way, length)
                     found[what, way, length] = (
                         {**stopped, "length": length, "run": False}
@@ -218,6 +218,11 @@ def table(given: argparse.Namespace, folder: str, known: Sequence[dict]) -> list
             cells = "".join(f"{shown(found.get((what, way, length))):>22}" for length in (*LENGTHS, ALL))
             print(f"  {way:<28}{cells}", flush=True)
     return list(found.values())
+
+
+def is_asked(given: argparse.Namespace, what: str, way: str, length: str) -> bool:
+    asked = what in given.what and way in given.ways and length in given.lengths
+    return asked and (way, length) != ("join", ALL)
 
 
 def stopped_before(found: dict, what: str, way: str, length: str) -> dict | None:
@@ -276,8 +281,9 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=10_000)
     parser.add_argument("--limit", type=float, default=600, help="stop a way after so many seconds, all runs together")
     parser.add_argument("--runs", type=int)
-    parser.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS), help=", ".join(WAYS))
-    parser.add_argument("--lengths", type=lambda text: text.split(","), default=[*LENGTHS, ALL])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--what", nargs="+", choices=(ROWS, POINTS), default=[ROWS, POINTS])
+    parser.add_argument("--lengths", nargs="+", choices=(*LENGTHS, ALL), default=[*LENGTHS, ALL])
     parser.add_argument("--data", type=Path, help="where the data is kept for another run")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
