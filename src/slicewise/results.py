@@ -227,17 +227,18 @@ class Repeats:
     """Ticks in a row at which one and the same range of rows is reported; only the end of the window differs.
 
     Window ``i`` ends at the ticks ``tick[i] * size + offset``, ``(tick[i] + 1) * size + offset``, ..., of which there
-    are ``count[i]``.
+    are ``count[i]``. Where there is a ``length``, its start follows its end.
     """
 
     tick: np.ndarray
     count: np.ndarray
     size: int | float
     offset: int = 0
+    length: int | None = None
 
     def take(self, index: np.ndarray) -> Repeats:
         """The windows at ``index``."""
-        return Repeats(self.tick[index], self.count[index], self.size, self.offset)
+        return replace(self, tick=self.tick[index], count=self.count[index])
 
     def spread(self, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
         """Of all ticks, one window after the other, those from ``low`` to before ``high``: whose they are, and ends.
@@ -283,14 +284,13 @@ class Block:
             yield self
             return
         for low in range(0, len(self), MOST):
-            high = min(low + MOST, len(self))
             if self.repeats is None:
-                some = slice(low, high)
-                index = some if self.window is None else self.window[some]
-                yield self._take(index, self.query[some], self.end[index])
+                index = slice(low, low + MOST) if self.window is None else self.window[low : low + MOST]
+                yield self._take(index, self.query[low : low + MOST], self.end[index])
             else:
-                index, end = self.repeats.spread(low, high)
-                yield self._take(index, self.query[index], end)
+                index, end = self.repeats.spread(low, min(low + MOST, len(self)))
+                piece = self._take(index, self.query[index], end)
+                yield piece if self.repeats.length is None else replace(piece, start=end - self.repeats.length)
 
     def of_each_query(self) -> Block:
         """The same with an entry for each query of a window, of which each may have many ticks."""

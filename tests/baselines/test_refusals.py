@@ -39,6 +39,13 @@ def test_techniques_on_a_grid_have_no_sessions(name):
         BASELINES[name](workload(sw.session(5)), ordered=True)
 
 
+@pytest.mark.parametrize("name", BASELINES)
+def test_no_baseline_reports_empty_windows(name):
+    filled = sw.Workload("t").query("q", sw.tumbling(10), empty=True, x=sw.sum("v"))
+    with refuses(f"`{name}` reports windows with rows; got empty=True in query 'q': use workload.operator()"):
+        BASELINES[name](filled, ordered=True)
+
+
 def test_panes_are_for_one_window():
     two = workload(sw.sliding(10, every=4)).query("r", sw.sliding(10, every=4), x=sw.sum("v"))
     Panes(two, ordered=True)

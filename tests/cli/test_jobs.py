@@ -45,6 +45,29 @@ def test_a_stream_job_is_read(tmp_path):
     assert str(job.source) == "stream of parquet (in)"
 
 
+def test_a_query_that_reports_empty_windows_is_read(tmp_path):
+    def query(text):
+        return read_job(write(tmp_path, f'{STREAM}[queries.filled]\nwindow = "{text}\n')).workload.named("filled")
+
+    minute = sw.tumbling("1 minute")
+    per_minute = sw.Workload("ts")
+    assert (
+        query('tumbling(\'1 minute\')"\nempty = true\nn = "count()"')
+        == (per_minute.query("filled", minute, empty=True, n=sw.count()).queries[0])
+    )
+    assert not query('tumbling(\'1 minute\')"\nempty = false\nn = "count()"').empty
+    # In quotes it is a result column like any other.
+    assert (
+        query('tumbling(\'1 minute\')"\nempty = "count()"')
+        == (per_minute.query("filled", minute, empty=sw.count()).queries[0])
+    )
+    assert mistakes(
+        tmp_path, f'{STREAM}[queries.filled]\nwindow = "session(\'1 minute\')"\nempty = true\nn = "count()"\n'
+    ) == [
+        f"{len(STREAM.splitlines()) + 3}:1 query 'filled': `empty` reports windows without rows, and only those of sw.tumbling, sw.sliding and sw.cumulative on event time are there without any; got session('1 minute'); leave `empty` out"
+    ]
+
+
 def test_a_batch_job_is_read(tmp_path):
     job = read_job(write(tmp_path, BATCH))
     assert job.source == Source(

@@ -86,7 +86,8 @@ def workloads(draw: st.DrawFn, aggregates: st.SearchStrategy[Any] | None = None)
         computed = draw(st.lists(one, min_size=1, max_size=3))
         named = {f"q{i}_{n}": a for n, a in enumerate(computed)}
         keyed = [tables(st.one_of(st.none(), st.sampled_from("xyz")))] if "k" in keys else []
-        workload = workload.query(f"q{i}", draw(st.one_of(windows(), windows(), *keyed)), **named)
+        window = draw(st.one_of(windows(), windows(), *keyed))
+        workload = workload.query(f"q{i}", window, empty=window.on_grid and draw(st.booleans()), **named)
     return workload
 
 

@@ -176,7 +176,7 @@ class FakeStream:
             self.types,
             workload.trusted,
             self.shards,
-            slices=_can_slice(plan) and not carries_stamps(workload) and late is None,
+            slices=_can_slice(plan, late, bad) and not carries_stamps(workload),
             keys=len(workload.keys),
             bad=bad,
             ahead=_ahead(options.get("ahead"), source),

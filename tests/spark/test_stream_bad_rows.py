@@ -56,6 +56,7 @@ SUMS = sw.Workload("t", unit="seconds", keys=["k"], watermark="5 seconds").query
     "q", sw.tumbling("10 seconds"), n=sw.count()
 )
 TICKS = sw.Workload("t", keys=["k"]).query("q", sw.sliding(sw.rows(2), every=1), n=sw.count())
+EMPTY = sw.Workload("t", keys=["k"]).query("q", sw.tumbling(1), empty=True, n=sw.count())
 TRAVELLED = sw.Workload("t", keys=["k"]).query("q", sw.sliding(sw.rows(2), every=sw.units(1, "u")), n=sw.count())
 
 
@@ -166,12 +167,13 @@ UNLUCKY = sw.Workload("t", keys=["k"], lateness=100).query("q", sw.user_defined(
 
 FOUND_OUT = {
     GAP: (TICKS, row(YEARS), row(1)),
+    "empty windows": (EMPTY, row(YEARS), row(1)),
     MEASURE: (TRAVELLED, row(1, u=-1.0), row(2, u=1.0)),
     "a jump": (TRAVELLED, row(1, u=1e7), row(2, u=1.0)),
     "no number": (TRAVELLED, row(1, u=1e300), row(2, u=1.0)),
     USER_CODE: (UNLUCKY, row(1, v=13), row(2, v=1)),
 }
-REASONS = {"a jump": GAP, "no number": MEASURE}
+REASONS = {"a jump": GAP, "empty windows": GAP, "no number": MEASURE}
 
 
 @matrix(case=FOUND_OUT, late=[None, "collect"], workers=[0, 1])
@@ -248,9 +250,11 @@ def test_many_bad_rows_of_several_kinds_in_one_micro_batch():
     st.sampled_from([1, 2, 5]),
     st.integers(0, 12),
     st.integers(1, 3),
+    st.booleans(),
 )
-def test_gaps_are_those_of_the_oracle(batches, every, most, shards):
-    w = sw.Workload("t", keys=["k"], lateness=50).query("q", sw.sliding(sw.rows(2), every=every), n=sw.count())
+def test_gaps_are_those_of_the_oracle(batches, every, most, shards, empty):
+    window = sw.tumbling(every) if empty else sw.sliding(sw.rows(2), every=every)
+    w = sw.Workload("t", keys=["k"], lateness=50).query("q", window, empty=empty, n=sw.count())
     stream, oracle, latest, found, expected, wrong = FakeStream(w, shards=shards), Oracle(w), -(10**9), [], [], 0
     with mock.patch.object(slides, "MOST_TICKS", most), mock.patch.object(refusals, "MOST_TICKS", most):
         for batch in batches:

@@ -34,6 +34,12 @@ def check_workload(name: str, workload: Workload) -> None:
         if value:
             raise QueryError(f"`{name}` has no `{what}`; got {value!r}: use workload.operator()", parameter=what)
     for query in workload.queries:
+        if query.empty:
+            raise QueryError(
+                f"`{name}` reports windows with rows; got empty=True in query {query.name!r}: use workload.operator()",
+                parameter="empty",
+                query=query.name,
+            )
         _check_query(name, query.name, query.window, query.aggregates)
 
 

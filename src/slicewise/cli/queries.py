@@ -28,6 +28,8 @@ _ANY_WINDOW = tumbling(rows(1))
 _NO_QUERIES = (
     'there are no queries; add one: [queries.per_minute] with window = "tumbling(\'1 minute\')" and n = "count()"'
 )
+#: Beside the window and the aggregates of a query: true where empty windows are reported. In quotes it is an aggregate.
+_EMPTY = "empty"
 _INTEGERS = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
 _TIMES = ("timestamp", "timestamp_ntz", "timestamp_ltz", "date", *_INTEGERS)
 _ARROW = {
@@ -116,16 +118,19 @@ def _add(workload: Workload, query: TableReader) -> Workload:
     name = str(query.path[-1])
     window = _window(query)
     aggregates = dict(_aggregates(query))
-    complete = window is not None and len(aggregates) == len(query.table) - 1
+    empty = _EMPTY in query.table and isinstance(query.table[_EMPTY], bool)
+    complete = window is not None and len(aggregates) == len(query.table) - 1 - empty
+    flag: dict[str, Any] = {_EMPTY: query.table[_EMPTY]} if empty and window is not None else {}
     if complete and not aggregates:
         query.note(None, f'query {name!r} computes nothing; add an aggregate, such as n = "count()"')
     while aggregates:
         try:
-            added = workload.query(name, window or _ANY_WINDOW, **aggregates)
+            added = workload.query(name, window or _ANY_WINDOW, **flag, **aggregates)
         except QueryError as e:
             complete = False
-            # A query has aggregates and a window: what is not about one of the columns is about the window.
-            query.note(e.column if e.column in aggregates else "window", str(e))
+            # What is not about one of the columns, or about empty windows, is about the window.
+            about = _EMPTY if flag and e.parameter == _EMPTY else "window"
+            query.note(e.column if e.column in aggregates else about, str(e))
             if e.column not in aggregates:
                 break
             del aggregates[e.column]  # and try again, so that every mistake is found
@@ -147,7 +152,7 @@ def _window(query: TableReader) -> Window | None:
 
 def _aggregates(query: TableReader) -> Iterator[tuple[str, Aggregate]]:
     for column, text in query.table.items():
-        if column == "window":
+        if column == "window" or (column == _EMPTY and isinstance(text, bool)):
             continue
         if not isinstance(text, str):
             expected = 'an aggregate in quotes, as in "sum(v)"'

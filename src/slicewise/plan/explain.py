@@ -96,6 +96,12 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
     if keep_tuples(c):
         stored = ", ".join(map(str, dict.fromkeys([workload.time, *workload.columns])))
         lines += textwrap.wrap(f"and each row: {stored}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+    filled = [query.name for query in workload.queries if query.empty]
+    if filled:
+        marks = (
+            f"and of each key the first and the last window with rows, all between being reported: {_listed(filled)}"
+        )
+        lines += textwrap.wrap(marks, WIDTH, initial_indent="  ", subsequent_indent="    ")
     if not ordered or workload.on_clock is not None:
         lines += ["", "on Spark", *explain_routes(workload)]
     if _is_attached(workload):
@@ -146,7 +152,7 @@ def _queries(workload: Workload) -> Iterator[str]:
     width = max((len(q.name) for q in shown), default=0)
     for query in shown:
         measures = " and ".join(str(m) for m in query.window.measures)
-        yield f"  {query.name:<{width}}  {query.window!r}"
+        yield f"  {query.name:<{width}}  {query.described_window}"
         for name, aggregate in query.aggregates.items():
             indent = " " * (width + 4)
             lines = textwrap.wrap(f"{name} = {aggregate!r}", WIDTH - width - 4, subsequent_indent="    ")

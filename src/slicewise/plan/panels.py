@@ -100,6 +100,14 @@ class Form:
     def _check_windows(self, workload: Workload) -> None:
         (name, value), *_ = self.non_defaults().items()
         for query in workload.queries:
+            if query.empty:
+                shown = "a row wherever any query has rows" if self.wide else "the ticks that differ, empty ones too"
+                raise QueryError(
+                    f"query {query.name!r}: {name}={value!r} shows {shown}, and `empty` asks for others; leave `empty` "
+                    "out, or give the query a workload of its own",
+                    parameter=name,
+                    query=query.name,
+                )
             if query.window.grid is None:
                 raise QueryError(
                     f"query {query.name!r}: {name}={value!r} takes windows that end at ticks, sw.tumbling and "

@@ -23,7 +23,7 @@ from slicewise.plan.panels import Form, Panel, panels_of, wide_columns
 from slicewise.results import ResultSchema
 from slicewise.times import LARGEST_TIME, largest_time
 from slicewise.windows import Window
-from slicewise.workload import Workload
+from slicewise.workload import Query, Workload
 
 __all__ = [
     "ARRIVAL",
@@ -113,7 +113,9 @@ class Plan:
         What windows are answered from. Each has a store of its own, so that an aggregate whose inverse would lose
         digits does not cost another that is kept with it the running values.
     windows
-        The different context-free windows of all queries.
+        The different context-free windows of all queries; a query that reports empty windows has its own.
+    filled
+        The places of these windows of its own, with the position of the query in the workload.
     gaps
         The different session gaps, ascending.
     context
@@ -159,6 +161,7 @@ class Plan:
     costs: Costs = field(default_factory=Costs)
     form: Form = field(default_factory=Form)
     panels: tuple[Panel, ...] = ()
+    filled: Mapping[int, int] = field(default_factory=dict)
 
     def rows_per_slice(self, rows: int) -> int | None:
         """How many rows a slice may hold whose rows may still shift, after so many rows have come; None for any number.
@@ -279,7 +282,8 @@ def plan_for(
     costs = Costs() if costs is None else costs
     costs.watch([*lowering, *monoids])
     components, answers = _components(lowering, place, monoids, [_store(m, c, store, over_rows) for m in lowering])
-    windows = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.is_periodic))
+    families = list(dict.fromkeys(_family_key(q) for q in workload.queries if q.window.is_periodic))
+    windows = tuple(window for window, _ in families)
     context = tuple(dict.fromkeys(q.window for q in workload.queries if q.window.needs_rows))
     _check_windows(workload, types, time_type)
     gaps = tuple(sorted({q.window.session_gap for q in workload.queries if q.window.session_gap is not None}))
@@ -295,7 +299,7 @@ def plan_for(
         windows=windows,
         gaps=gaps,
         context=context,
-        groups=_groups(workload, aggregates, windows, gaps, context),
+        groups=_groups(workload, aggregates, families, gaps, context),
         recomputed=recomputed,
         tuple_types={name: types[name] for name in workload.columns} if recomputed else {},
         column_types={name: types[name] for name in workload.columns},
@@ -305,7 +309,13 @@ def plan_for(
         order={ARRIVAL: tuple(workload.order), VALUES: tie_columns(workload), SORTED: ()}[ties],
         form=form,
         panels=panels_of(workload, form),
+        filled={families.index(_family_key(q)): number for number, q in enumerate(workload.queries) if q.empty},
     )
+
+
+def _family_key(query: Query) -> tuple[Window, str | None]:
+    """Queries of the same windows share them; which of them were empty is known of one query alone."""
+    return query.window, query.name if query.empty else None
 
 
 def _check_windows(workload: Workload, types: Mapping[str, pa.DataType], time_type: pa.DataType) -> None:
@@ -419,7 +429,7 @@ def _components(
 def _groups(
     workload: Workload,
     aggregates: Sequence[Aggregate],
-    windows: Sequence[Window],
+    windows: Sequence[tuple[Window, str | None]],
     gaps: Sequence[int],
     context: Sequence[Window],
 ) -> tuple[Group, ...]:
@@ -427,17 +437,17 @@ def _groups(
     together: dict[tuple[int, ...], list[int]] = {}
     for number, query in enumerate(workload.queries):
         together.setdefault(tuple(place[a] for a in query.aggregates.values()), []).append(number)
-    family_of = {w: i for i, w in enumerate((*windows, *context))}
+    family_of = {key: i for i, key in enumerate((*windows, *((window, None) for window in context)))}
     groups = []
     for numbers_of_aggregates, queries in together.items():
         families: dict[int, list[int]] = {}
         sessions: dict[int, list[int]] = {}
         for number in queries:
-            window = workload.queries[number].window
-            if window.session_gap is not None:
-                sessions.setdefault(gaps.index(window.session_gap), []).append(number)
+            query = workload.queries[number]
+            if query.window.session_gap is not None:
+                sessions.setdefault(gaps.index(query.window.session_gap), []).append(number)
             else:
-                families.setdefault(family_of[window], []).append(number)
+                families.setdefault(family_of[_family_key(query)], []).append(number)
         groups.append(
             Group(
                 numbers_of_aggregates,

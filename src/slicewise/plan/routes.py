@@ -155,10 +155,13 @@ def can_turn_around(type_: pa.DataType) -> bool:
 
 
 def is_one_tumbling(workload: Workload) -> bool:
-    """Whether there is nothing to compose: one query, each of whose windows is one slice."""
+    """Whether there is nothing to compose: one query, each of whose windows is one slice, and none is empty."""
     if len(workload.queries) != 1:
         return False
-    window = workload.queries[0].window
+    (query,) = workload.queries
+    window = query.window
+    if query.empty:
+        return False
     return window.is_periodic and window.is_tumbling and window.listing is None
 
 

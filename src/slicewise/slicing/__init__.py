@@ -9,6 +9,7 @@ The names below are the contract with the stages that run a workload elsewhere: 
 
 from slicewise.slicing.ahead import ahead_length
 from slicewise.slicing.answers.lowering import joined_columns
+from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.answers.reported_ticks import ReportedTicks
 from slicewise.slicing.as_of import AsOf, Points
 from slicewise.slicing.attaching import check_attachable, event_rows, points_of, raise_failures, with_attached_names
@@ -51,6 +52,7 @@ __all__ = [
     "PeriodicWindows",
     "Points",
     "ReportedTicks",
+    "ReportedWindows",
     "Shard",
     "Slices",
     "State",

@@ -23,7 +23,6 @@ from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slice_manager import TimeState
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.times import INFINITY
-from slicewise.windows import Window
 from slicewise.workload import Query
 
 __all__ = ["StateLayout", "adapted_state", "carried_state"]
@@ -41,7 +40,9 @@ class StateLayout:
     def of(cls, plan: Plan) -> StateLayout:
         """The layout of a plan's states."""
         return cls(
-            tuple(m.labels for m in plan.monoids), tuple(_window_label(w, plan) for w in plan.windows), plan.gaps
+            tuple(m.labels for m in plan.monoids),
+            tuple("\0".join(_window_labels(number, plan)) for number in range(len(plan.windows))),
+            plan.gaps,
         )
 
     def to_data(self) -> dict[str, Any]:
@@ -173,20 +174,20 @@ def _tuples(tuples: Tuples, gaps: Sequence[int], plan: Plan) -> Tuples:
     return replace(tuples, closed_gaps=_levels(tuples.closed_gaps, gaps, plan.gaps), columns=columns)
 
 
-def _window_labels(window: Window, plan: Plan) -> list[str]:
+def _window_labels(number: int, plan: Plan) -> list[str]:
     """What a window is called in states. How a list of windows reads does not tell it from another; its queries do."""
+    window, queries = plan.windows[number], plan.workload.queries
+    if number in plan.filled:
+        query = queries[plan.filled[number]]
+        return [f"{query.name}: {query.described_window}"]
     if window.listing is None:
         return [repr(window)]
-    return [f"{query.name}: {window!r}" for query in plan.workload.queries if query.window == window]
-
-
-def _window_label(window: Window, plan: Plan) -> str:
-    return "\0".join(_window_labels(window, plan))
+    return [f"{query.name}: {window!r}" for query in queries if query.window == window and not query.empty]
 
 
 def _reported(reported: ReportedWindows, layout: StateLayout, plan: Plan) -> ReportedWindows:
     """Families are windows, then gaps; both may have other numbers now."""
-    windows = {label: i for i, w in enumerate(plan.windows) for label in _window_labels(w, plan)}
+    windows = {label: i for i in range(len(plan.windows)) for label in _window_labels(i, plan)}
     gaps = {gap: len(plan.windows) + i for i, gap in enumerate(plan.gaps)}
     known = [[windows[label] for label in w.split("\0") if label in windows] for w in layout.windows]
     families = [numbers[0] if numbers else -1 for numbers in known] + [gaps.get(gap, -1) for gap in layout.gaps]

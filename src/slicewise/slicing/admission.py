@@ -19,8 +19,9 @@ from slicewise.records import record
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch, conform
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.rows.gaps import TickGaps
+from slicewise.slicing.rows.gaps import GapError, TickGaps
 from slicewise.slicing.rows.punctuation import with_punctuation
+from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.user_code import show_rows
 from slicewise.workload import Workload
 
@@ -76,13 +77,14 @@ class Admission:
         #: The numbers of keys.
         self.keys = keys
         self._gaps: TickGaps | None = None
+        self._judges_gaps = judges_gaps
         plain = workload.inputs == workload.columns and not workload.filters
         stages: list[tuple[bool, Callable[[IncomingRows], None]]] = [
             (not plain, self._derive),
             (bool(workload.shown_punctuation), self._mark_punctuation),
             (engine.shows_rows, self._show),
             (bool(workload.keys), self._number_keys),
-            (judges_gaps and bool(engine.context_aware), self._judge_gaps),
+            (judges_gaps and bool(engine.context_aware or engine.plan.filled), self._judge_gaps),
         ]
         self._stages = [stage for needed, stage in stages if needed]
 
@@ -132,8 +134,16 @@ class Admission:
         """Refuse rows after so much time that too many ticks would be due."""
         if not len(incoming.batch):
             return
-        if self._gaps is None:
-            self._gaps = TickGaps(self._engine)
-        error = self._gaps.judge(incoming.batch, incoming.key, incoming.columns, self._workload)
+        error = self._tick_gaps().judge(incoming.batch, incoming.key, incoming.columns, self._workload)
         if error is not None:
             incoming.refuse(error, error.rows)
+
+    def judge_slices(self, slices: Slices) -> GapError | None:
+        """What is wrong with slices that were cut elsewhere: they come after too many empty windows."""
+        wanted = self._judges_gaps and bool(self._engine.plan.filled) and len(slices) > 0
+        return self._tick_gaps().judge_slices(slices, self.keys) if wanted else None
+
+    def _tick_gaps(self) -> TickGaps:
+        if self._gaps is None:
+            self._gaps = TickGaps(self._engine)
+        return self._gaps

@@ -27,6 +27,7 @@ from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartia
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.discretisers import ConditionWindows, Discretiser
+from slicewise.slicing.rows.gaps import TickGaps
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.rows.registry import discretisers_for
@@ -61,6 +62,9 @@ class Composition:
         """
         if self.plan.windows or self.plan.gaps:
             engine = Engine(self._on_time)
+            error = TickGaps(engine).judge_slices(slices, keys) if self.plan.filled else None
+            if error is not None:
+                raise error
             engine.insert_slices(slices)
             results, _ = engine.advance(INFINITY, keys)
             yield from results.blocks

@@ -56,6 +56,14 @@ class Insertion:
     refusals: list[Refusal] = field(default_factory=list)
 
 
+@record
+class SliceRefusal:
+    """Slices that were not let in: what is wrong with the first, and how many rows they hold."""
+
+    error: RefusedRowsError
+    rows: int
+
+
 class Core:
     """A workload that runs: rows and watermarks in, results out, state as a value.
 
@@ -169,9 +177,17 @@ class Core:
         self._rows += len(times)
         return late
 
-    def insert_slices(self, slices: Slices) -> None:
-        """Let in slices that were cut elsewhere, at the edges of this plan, with the numbers of keys."""
+    def insert_slices(self, slices: Slices) -> SliceRefusal | None:
+        """Let in slices that were cut elsewhere, at the edges of this plan, with the numbers of keys.
+
+        Gives back what was wrong with some of them, which were left out.
+        """
         assert self.engine is not None
+        refused = None
+        error = (self._admission or self._admits()).judge_slices(slices)
+        if error is not None:
+            kept = np.delete(np.arange(len(slices)), error.rows)
+            refused, slices = SliceRefusal(error, int(slices.rows[error.rows].sum())), slices.take(kept)
         lateness = self.engine.judge_slices(slices, self.keys)
         rows = int(slices.rows.sum())
         self._rows += rows
@@ -184,6 +200,7 @@ class Core:
         elif len(lateness.waiting):
             self._waiting.append(HeldRows.of_slices(slices, lateness.waiting))
         self.engine.insert_slices(slices)
+        return refused
 
     def _check_order(self, batch: Batch, latest: int) -> None:
         times, extent = batch.times, batch.extent or Extent.of(batch.times)

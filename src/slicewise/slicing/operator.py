@@ -342,7 +342,9 @@ class Operator:
 
     # Queries that come and go
 
-    def add_query(self, name: str, window: Window, /, **aggregates: Aggregate) -> int | None:
+    def add_query(
+        self, name: str, window: Window, /, *, empty: bool | Aggregate = False, **aggregates: Aggregate
+    ) -> int | None:
         """Add a query to the running operator.
 
         Parameters
@@ -351,6 +353,8 @@ class Operator:
             The query's name.
         window : Window
             Where windows begin and end.
+        empty : bool
+            Whether windows without rows are reported too, between windows with rows that the query has reported.
         **aggregates : Aggregate
             What is computed over each window, by result column; only of columns whose types are known.
 
@@ -372,7 +376,7 @@ class Operator:
         [('q', 0, 2), ('q', 10, 1), ('long', 0, 3), ('short', 10, 1)]
         """
         self._check_open()
-        workload = self.workload.query(name, window, **aggregates)
+        workload = self.workload.query(name, window, empty=empty, **aggregates)
         check_runnable(workload)
         self._adapt(workload)
         engine = self._core.engine

@@ -40,17 +40,19 @@ class BadRows:
     """Rows that were refused for one reason, and what is wrong with the first of them.
 
     ``source`` holds the columns of those that came in this micro-batch, as they came. Of rows that came earlier only
-    what the workload reads is known: ``records`` are those, with the numbers of their keys.
+    what the workload reads is known: ``records`` are those, with the numbers of their keys. Of rows that came in slices
+    only their number is.
     """
 
     reason: str
     message: str
     source: Mapping[str, Any] | None
     records: Tuples | None = None
+    sliced: int = 0
 
     def __len__(self) -> int:
-        if self.records is not None:
-            return len(self.records)
+        if self.records is not None or self.sliced:
+            return self.sliced if self.records is None else len(self.records)
         return len(next(iter(self.source.values()))) if self.source else 0
 
 
@@ -88,6 +90,8 @@ class Shard:
         self._bad: list[BadRows] = []
         self._failed: list[FailedWindowsError] = []
         self._arrivals: list[_Arrival] = []
+        #: Slices that came since the last step and are not let in yet.
+        self._slices: list[Slices] = []
 
     @property
     def workload(self) -> Workload:
@@ -144,7 +148,18 @@ class Shard:
     def take_slices(self, keys: Sequence[pa.Array], count: int, slices: Slices) -> None:
         """Let in slices whose keys are positions in these key columns, of ``count`` keys."""
         numbers = self.keys.encode(keys, count)
-        self._core.insert_slices(replace(slices, key=numbers[slices.key]))
+        slices = replace(slices, key=numbers[slices.key])
+        if self.engine.plan.filled:
+            self._slices.append(slices)
+        else:
+            self._core.insert_slices(slices)
+
+    def _take_together(self) -> None:
+        """Let in slices that are judged by what came with them: how far they lie from each other."""
+        slices, self._slices = self._slices, []
+        refused = self._core.insert_slices(Slices.concat(slices)) if slices else None
+        if refused is not None:
+            self._bad.append(BadRows(refused.error.reason, str(refused.error), None, sliced=refused.rows))
 
     def follow(self, latest: int) -> None:
         """Take note of the latest event time of all rows, those of other shards and those that nobody asks for too.
@@ -166,6 +181,7 @@ class Shard:
 
     def advance(self, watermark: int) -> Results:
         """Move the watermark on; rows that are found out when they are put in order are left out, and it goes on."""
+        self._take_together()
         self.engine.plan.failures.clear()  # of a step that was not finished
         noted: set[tuple[str, int]] = set()
         while True:

@@ -66,7 +66,8 @@ def run_slices(source: Source, shuffle: str, store: str | None = None, form: For
         numbered, rows, axis_cells, measured = measure_rows(source, rows, plan, measures, slice_columns)
         cells, partials = cells + axis_cells, partial(partials_by_position, source=numbered)
     first = last = CELL
-    if measures or plan.gaps:
+    if measures or plan.gaps or plan.filled:
+        # Of a row that comes after too many empty windows, the error tells the time.
         first, last = (slice_columns.column((n,), f(TIME)) for n, f in (("first", F.min), ("last", F.max)))
     readers = tuple(partials(monoid, slice_columns=slice_columns) for monoid in plan.monoids)
     # Measured rows were brought together by key to be sorted, and their slices stay where they are.

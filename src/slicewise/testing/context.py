@@ -20,14 +20,15 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from slicewise.amounts import ROWS
-from slicewise.errors import DataError
+from slicewise.errors import DataError, QueryError
 from slicewise.results import Result
 from slicewise.testing import adaptive_windows, context_windows, user_code
 from slicewise.testing.context_windows import WindowRange
 from slicewise.testing.oracle_rows import ON_ROWS, FailedWindowError, Key, RefusedRowError, Row, column_of, results_of
 from slicewise.testing.refusals import jumps
+from slicewise.testing.time_windows import KINDS
 
-__all__ = ["ContextQuery", "definition_of", "is_context_aware", "sees"]
+__all__ = ["ContextQuery", "check_known", "is_context_aware", "sees"]
 
 Definition = Callable[[Any, Sequence[Row]], list[WindowRange]]
 #: A window among those of one query and key: its bounds, and which of those with the same bounds it is.
@@ -44,6 +45,15 @@ def is_context_aware(window: Any) -> bool:
 def sees(query: Any, row: Row) -> bool:
     """Whether a row is shown to the windows of a query: punctuation only to those by conditions and by the user."""
     return not row.punctuation or query.window.kind in ("punctuated", "user_defined")
+
+
+def check_known(query: Any) -> None:
+    """Refuse windows that have no definition."""
+    if query.window.kind not in KINDS and definition_of(query.window) is None:
+        raise QueryError(
+            f"the oracle has no definition of {query.window.kind} windows; got them in query {query.name!r}; "
+            "give it windows made by sw.tumbling, sw.sliding and the others"
+        )
 
 
 def definition_of(window: Any) -> Definition | None:

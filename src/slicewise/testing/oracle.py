@@ -15,11 +15,12 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from slicewise.errors import DataError, QueryError
 from slicewise.results import Result
-from slicewise.testing.context import ContextQuery, definition_of, is_context_aware, sees
+from slicewise.testing.context import ContextQuery, check_known, is_context_aware, sees
 from slicewise.testing.context_windows import check_condition
 from slicewise.testing.definitions import is_defined, lifted, order_of
 from slicewise.testing.expressions import OutOfTypeError, computed_row, given_columns, is_meant
@@ -36,9 +37,9 @@ from slicewise.testing.oracle_rows import (
     second_of,
     whole,
 )
-from slicewise.testing.refusals import after_gaps, is_ahead, refused
+from slicewise.testing.refusals import after_empty, after_gaps, is_ahead, refused
 from slicewise.testing.ties import TIES, picks_by_value, tie_columns
-from slicewise.testing.time_windows import KINDS, Window, is_endless, sessions_of, windows_of
+from slicewise.testing.time_windows import Window, is_endless, sessions_of, windows_between, windows_of
 
 __all__ = ["Oracle"]
 
@@ -115,7 +116,7 @@ class Oracle:
         if ties not in TIES:
             raise QueryError(f"`ties` must be {' or '.join(map(repr, TIES))}; got {ties!r}")
         for query in workload.queries:
-            _check_known(query)
+            check_known(query)
         self._queries, self._keys = tuple(workload.queries), tuple(workload.keys)
         self._columns, self._where, self._types = workload.columns, workload.where, types
         self._on_clock = workload.on_clock
@@ -223,8 +224,17 @@ class Oracle:
         wrong: set[Row] = set()
         for key in {row.key for row in new} if self._ahead is None else ():
             known = [row for row in [*self._rows.get(key, []), *self._epoch] if row.key == key]
-            wrong |= after_gaps(self._queries, known, [row for row in new if row.key == key], self._counts)
+            added = [row for row in new if row.key == key]
+            wrong |= after_gaps(self._queries, known, added, self._counts)
+            for query in (query for query in self._queries if query.empty):
+                wrong |= after_empty(query, known, added, partial(self._open_windows, query))
         return wrong
+
+    def _open_windows(self, query: Any, row: Row) -> list[Window]:
+        """The windows that a row counts in, or will when it is judged."""
+        judged_at = self._watermark if row.judged_at is None else row.judged_at
+        windows = [] if row.punctuation else self._windows_of(query, row)
+        return [window for window in windows if not self._is_closed(query, window, judged_at)]
 
     def _is_shown(self, row: Row) -> bool:
         """Whether no function of the user's that looks at single rows raises on this one; if so, it is named later."""
@@ -432,6 +442,12 @@ class Oracle:
             rows = self._rows_in(query, key, window)
             if revision is None or not new.isdisjoint(rows):
                 yield self._next_revision(query, key, window, answers, rows)
+        if query.empty:
+            ended = [window for window in answers.revisions if self._is_ready(query, window, self._watermark)]
+            held = [window for window in ended if self._rows_in(query, key, window)]
+            for window in windows_between(query.window, held):
+                if window not in answers.revisions:
+                    yield self._next_revision(query, key, window, answers, [])
 
     def _report_sessions(self, query: Any, key: Key, answers: _Answers, new: set[Row]) -> Iterator[Result]:
         sessions = dict(sessions_of(answers.alive, query.window.gap.size))
@@ -479,14 +495,3 @@ class Oracle:
     def _is_closed(self, query: Any, window: Window, watermark: float | None) -> bool:
         assert watermark is not None
         return self._is_ready(query, window, watermark - self._lateness)
-
-
-# -- the windows that it knows
-
-
-def _check_known(query: Any) -> None:
-    if query.window.kind not in KINDS and definition_of(query.window) is None:
-        raise QueryError(
-            f"the oracle has no definition of {query.window.kind} windows; got them in query {query.name!r}; "
-            "give it windows made by sw.tumbling, sw.sliding and the others"
-        )

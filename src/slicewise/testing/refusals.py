@@ -9,8 +9,9 @@ from slicewise.amounts import UNITS
 from slicewise.errors import DataError
 from slicewise.testing.oracle_rows import Row
 from slicewise.testing.ticks import tick_after
+from slicewise.testing.time_windows import Window, windows_between
 
-__all__ = ["MOST_TICKS", "after_gaps", "is_ahead", "jumps", "refused"]
+__all__ = ["MOST_TICKS", "after_empty", "after_gaps", "is_ahead", "jumps", "refused"]
 
 #: A row that would make more ticks of its key due than this is refused.
 MOST_TICKS = 1_000_000
@@ -22,18 +23,21 @@ def is_ahead(time: int, ahead: int, clock: Callable[[], int], unit: str) -> bool
 
 
 def jumps(rows: Sequence[Row], old: Collection[Row], value: Callable[[Row], Any], step: Any) -> list[Row]:
-    """Which new rows of a key, all in order, lie too many ticks of a measure away from the row that they follow.
+    """Which new rows of a key, all in order, lie too many ticks of a measure away from the row that they follow."""
+    return _jumps(rows, old, lambda before, row: tick_after(value(row), step) - tick_after(value(before), step))
+
+
+def _jumps(rows: Sequence[Row], old: Collection[Row], between: Callable[[Row, Row], int]) -> list[Row]:
+    """Which new rows lie too far from the row that they follow, by what is between two rows in order.
 
     Rows in front of all old ones are looked at from there backwards; without old ones the first row is one.
     """
     start = next((i for i, row in enumerate(rows) if row in old), 0)
     wrong = []
-    for way, sign in ((rows[start:], 1), (rows[start::-1], -1)):
+    for way, forward in ((rows[start:], True), (rows[start::-1], False)):
         last = None
         for row in way:
-            far = (
-                last is not None and sign * (tick_after(value(row), step) - tick_after(value(last), step)) > MOST_TICKS
-            )
+            far = last is not None and (between(last, row) if forward else between(row, last)) > MOST_TICKS
             if far and row not in old:
                 wrong.append(row)
             else:
@@ -55,6 +59,23 @@ def after_gaps(
             counted = sorted((row for row in [*known, *new] if counts(i, row)), key=lambda row: row.time)
             wrong |= set(jumps(counted, set(known), _from(query.window.offset), every.size))
     return wrong
+
+
+def after_empty(query: Any, known: Sequence[Row], new: Sequence[Row], held: Callable[[Row], list[Window]]) -> set[Row]:
+    """Which new rows of one key lie too many empty windows of a query away from their neighbours.
+
+    ``held(row)`` are the windows that a row counts in.
+    """
+    windows = {row: sorted(held(row), key=lambda w: w[::-1]) for row in [*known, *new]}
+    counted = sorted((row for row in windows if windows[row]), key=lambda row: row.time)
+    kept = set(known)
+    return set(_jumps(counted, kept, lambda a, b: _empty_between(query.window, windows[a][-1], windows[b][0])))
+
+
+def _empty_between(window: Any, first: Window, last: Window) -> int:
+    if hasattr(window, "zone"):
+        return len(windows_between(window, [first, last])) if first[1] <= last[1] else 0
+    return (last[1] - first[1]) // int(window.every.size) - 1
 
 
 def _from(offset: int) -> Callable[[Row], int]:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from slicewise.testing.oracle_rows import Row
 
-__all__ = ["KINDS", "Window", "is_endless", "sessions_of", "windows_of"]
+__all__ = ["KINDS", "Window", "is_endless", "sessions_of", "windows_between", "windows_of"]
 
 #: The kinds that are defined here.
 KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between", "edges")
@@ -37,6 +37,21 @@ def windows_of(window: Any, time: int, key: Mapping[str, Any] | None = None) -> 
     return [(window.start, window.end)] if window.start <= time < window.end else []
 
 
+def windows_between(window: Any, some: list[Window]) -> list[Window]:
+    """The windows behind the first of some to end and before the last, with rows or without, in the order of ends."""
+    if not some:
+        return []
+    first, last = (pick(some, key=lambda w: w[::-1]) for pick in (min, max))
+    if hasattr(window, "zone"):
+        # Bounds are days, and no day is longer than two: some window of each day is near one of these instants.
+        near = [w for time in range(first[0], last[1] + _DAY, _DAY) for w in calendar_windows(window, time)]
+    elif window.kind == "cumulative":
+        near = [w for time in range(first[0], last[1], window.every.size) for w in windows_of(window, time)]
+    else:
+        near = [(start, start + window.length.size) for start in range(first[0], last[0] + 1, window.every.size)]
+    return sorted({w for w in near if first[::-1] < w[::-1] < last[::-1]}, key=lambda w: w[::-1])
+
+
 def _listed(window: Any, time: int, key: Mapping[str, Any]) -> list[Window]:
     """The windows of a table that a key has, or those that a schedule gives around an instant."""
     if hasattr(window, "schedule"):
@@ -54,6 +69,7 @@ def _sliding(window: Any, time: int) -> Iterator[Window]:
 # Calendars
 
 _EPOCH = datetime(1970, 1, 1)
+_DAY = 86_400_000_000
 
 
 def calendar_windows(window: Any, time: int) -> list[Window]:

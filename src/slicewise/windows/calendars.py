@@ -32,6 +32,8 @@ __all__ = ["Calendar", "CalendarSliding"]
 
 #: The most days that a unit of each family has.
 _LONGEST = {"day": 1, "month": 31}
+#: The fewest half days: half a day is less than any that took place.
+_SHORTEST = {"day": 1, "month": 55}
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,18 @@ class CalendarSliding(ContextFree):
     @property
     def reach(self) -> int:
         return (self.length.steps * _LONGEST[self.length.family] + 1) * DAY
+
+    @property
+    def on_grid(self) -> bool:
+        return True
+
+    @property
+    def least_slide(self) -> int:
+        return self.every.steps * _SHORTEST[self.every.family] * DAY // 2
+
+    @property
+    def everywhere(self) -> Self:
+        return self if self.table is None else replace(self, table=None)
 
     @property
     def looks_back(self) -> bool:

@@ -135,6 +135,22 @@ class Window:
         return None
 
     @property
+    def on_grid(self) -> bool:
+        """Whether its windows follow each other on event time with rows or without, so that some lie between two."""
+        return self.grid is not None
+
+    @property
+    def least_slide(self) -> int:
+        """How far apart the ends of two windows that follow each other lie at least."""
+        assert self.family is not None
+        return self.family.every
+
+    @property
+    def everywhere(self) -> Self:
+        """The window at all times, where it is one whose list is of some alone."""
+        return self
+
+    @property
     def looks_back(self) -> bool:
         """Whether there is one window of it as of any instant, which holds nothing that comes after."""
         return self.is_periodic and self.family is not None

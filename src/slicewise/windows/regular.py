@@ -126,6 +126,10 @@ class Cumulative(ContextFree):
             return None
         return PeriodicFamily(Shape.CUMULATIVE, every, self.offset, length, self.offset)
 
+    @property
+    def on_grid(self) -> bool:
+        return self.family is not None and self.is_periodic
+
     def _instants_in_unit(self, unit: str | None) -> dict[str, Any]:
         return offset_in_unit(self.offset, self.measure, unit)
 

@@ -30,6 +30,8 @@ class Query:
         Where windows begin and end.
     aggregates : mapping of str to Aggregate
         What is computed, by result column.
+    empty : bool
+        Whether windows without rows between others of their key are reported too.
 
     Examples
     --------
@@ -42,11 +44,12 @@ class Query:
     name: str
     window: Window
     aggregates: Mapping[str, Aggregate]
+    empty: bool = False
 
     @classmethod
-    def of(cls, name: str, window: Window, aggregates: Mapping[str, Aggregate]) -> Query:
+    def of(cls, name: str, window: Window, aggregates: Mapping[str, Aggregate], empty: bool = False) -> Query:
         """A query that shares no mapping with its maker."""
-        return cls(name, window, MappingProxyType(dict(aggregates)))
+        return cls(name, window, MappingProxyType(dict(aggregates)), empty)
 
     def in_unit(self, unit: str | None) -> Query:
         """The query with its event times in the unit of the time column; see :meth:`Window.in_unit`."""
@@ -74,11 +77,16 @@ class Query:
 
     def __repr__(self) -> str:
         computed = ", ".join(f"{n}={a!r}" for n, a in self.aggregates.items())
-        return f"{self.name}: {self.window!r} -> {computed}"
+        return f"{self.name}: {self.described_window} -> {computed}"
+
+    @property
+    def described_window(self) -> str:
+        """The window, and that empty ones are reported where they are."""
+        return f"{self.window!r}, empty=True" if self.empty else repr(self.window)
 
     def __hash__(self) -> int:
-        return hash((self.name, self.window, tuple(self.aggregates.items())))
+        return hash((self.name, self.window, tuple(self.aggregates.items()), self.empty))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # MappingProxyType cannot be pickled, and workers need workloads.
-        return Query.of, (self.name, self.window, dict(self.aggregates))
+        return Query.of, (self.name, self.window, dict(self.aggregates), self.empty)

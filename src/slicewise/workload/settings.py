@@ -12,12 +12,14 @@ from slicewise.amounts import INTEGER, TIME, UNITS, Amount, Measure, to_offset
 from slicewise.conditions.expression import Expression
 from slicewise.errors import QueryError
 from slicewise.results import RESERVED
+from slicewise.windows import Window
 from slicewise.windows.parameters import Length, in_time_unit
 from slicewise.workload.query import Query
 
 __all__ = [
     "Origin",
     "check_column",
+    "check_empty",
     "check_keys",
     "check_labels",
     "check_one_notion_of_time",
@@ -76,6 +78,21 @@ def check_result(query: str, column: str, aggregate: Any, keys: Sequence[str]) -
         message = f"{aggregate!r} needs a column, as in {aggregate.base.name}('v')"
     if message is not None:
         raise QueryError(f"query {query!r}: {message}", query=query, column=column)
+
+
+def check_empty(query: str, window: Window, empty: Any) -> None:
+    """Refuse what does not say whether empty windows are reported, and windows that are not there without rows."""
+    if not isinstance(empty, bool):
+        raise QueryError(
+            f"query {query!r}: `empty` must be True or False; got {empty!r}", parameter="empty", query=query
+        )
+    if empty and not window.on_grid:
+        raise QueryError(
+            f"query {query!r}: `empty` reports windows without rows, and only those of sw.tumbling, sw.sliding and "
+            f"sw.cumulative on event time are there without any; got {window!r}; leave `empty` out",
+            parameter="empty",
+            query=query,
+        )
 
 
 def check_labels(query: str, present: Iterable[Aggregate], added: Mapping[str, Aggregate]) -> None:

@@ -24,6 +24,7 @@ from slicewise.workload.running import Runnable
 from slicewise.workload.settings import (
     Origin,
     check_column,
+    check_empty,
     check_keys,
     check_labels,
     check_one_notion_of_time,
@@ -185,7 +186,9 @@ class Workload(ReadRows, Attachable, Runnable):
             check_one_notion_of_time({Origin(): self.time_measure, Origin(parameter=name): amount.measure})
         return int(amount.size)
 
-    def query(self, name: str, window: Window, /, **aggregates: Aggregate) -> Workload:
+    def query(
+        self, name: str, window: Window, /, *, empty: bool | Aggregate = False, **aggregates: Aggregate
+    ) -> Workload:
         """A workload with one more query: a window and the aggregates over it, each named by its result column.
 
         Parameters
@@ -194,6 +197,10 @@ class Workload(ReadRows, Attachable, Runnable):
             The query's name, which its results carry.
         window : Window
             Where windows begin and end, such as ``sw.tumbling("1 minute")``.
+        empty : bool
+            Report windows without rows too, if they lie between two windows of their key that have some: with what the
+            aggregates give for no rows. For tumbling, sliding and cumulative windows on event time. An aggregate that
+            is given here is one like the others, for a result column of this name.
         **aggregates : Aggregate
             What is computed over each window, by result column, such as ``total=sw.sum("v")``.
 
@@ -213,6 +220,13 @@ class Workload(ReadRows, Attachable, Runnable):
         >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"), n=sw.count())
         >>> [query.name for query in w.query("visits", sw.session("5 minutes"), n=sw.count()).queries]
         ['trend', 'visits']
+
+        Nothing came in the third minute:
+
+        >>> op = sw.Workload(time="t").query("per_minute", sw.tumbling(60), empty=True, n=sw.count()).operator()
+        >>> _ = op.process_batch({"t": [10, 70, 190]})
+        >>> sorted((r.start, r.values["n"]) for r in op.close())
+        [(0, 1), (60, 1), (120, 0), (180, 1)]
         """
         if not isinstance(name, str) or not name:
             raise QueryError(f"a query needs a name, a string that is not empty; got {name!r}", parameter="name")
@@ -226,6 +240,8 @@ class Workload(ReadRows, Attachable, Runnable):
                 parameter="window",
                 query=name,
             )
+        if isinstance(empty, Aggregate):
+            aggregates, empty = {"empty": empty, **aggregates}, False
         if not aggregates:
             raise QueryError(
                 f"query {name!r} computes nothing; add an aggregate, such as n=sw.count()",
@@ -234,8 +250,9 @@ class Workload(ReadRows, Attachable, Runnable):
             )
         for column, aggregate in aggregates.items():
             self.check_aggregate(name, column, aggregate)
+        check_empty(name, window, empty)
         check_labels(name, [a for q in self.queries for a in q.aggregates.values()], aggregates)
-        return self.with_queries((*self.queries, Query.of(name, window, aggregates)))
+        return self.with_queries((*self.queries, Query.of(name, window, aggregates, empty)))
 
     def without(self, name: str) -> Workload:
         """A workload without one of its queries.

@@ -16,6 +16,7 @@ import numpy as np
 from slicewise.kernels import ROOM, match_rows
 from slicewise.records import record
 from slicewise.results import INSERT, UPDATE
+from slicewise.times import INFINITY
 
 __all__ = ["Comparison", "ReportedWindows"]
 
@@ -109,6 +110,12 @@ class ReportedWindows:
             return self
         kept = self.until >= horizon
         return self if kept.all() else self.take(np.flatnonzero(kept))
+
+    def lasting(self, lasts: bool) -> ReportedWindows:
+        """The entries that stay whatever the horizon, or all others."""
+        if not len(self.until):
+            return self
+        return self.take(np.flatnonzero((self.until >= INFINITY) == lasts))
 
     def with_changed(self, key: np.ndarray, time: np.ndarray) -> ReportedWindows:
         """The entries with no content that any window could have, if they held one of some rows: that has left."""

@@ -6,7 +6,7 @@ ten years ahead, would make 315 million of them due. Such a row is refused befor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,14 @@ from slicewise.kernels import order_by
 from slicewise.results import RowLabel
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch
+from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows import slides
 from slicewise.slicing.rows.context_aware import ContextAwareQueries
 from slicewise.slicing.rows.discretisers import Discretiser
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.punctuation import data_among
+from slicewise.slicing.time.slices import Slices
+from slicewise.slicing.window_gaps import KnownWindows, WindowGap
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
@@ -43,13 +46,17 @@ class Gap:
 class GapError(RefusedRowsError):
     """Rows after too large a gap; the first of them is named by its label."""
 
-    def __init__(self, gap: Gap, rows: Sequence[int], label: RowLabel) -> None:
+    def __init__(self, gap: Gap | WindowGap, rows: Sequence[int], label: RowLabel) -> None:
         self.gap, self.label = gap, label
+        if isinstance(gap, Gap):
+            due = f"{gap.ticks} ticks of {gap.window} would be due because of it, since the record of time "
+            due += label.shown(gap.since)
+        else:
+            due = f"{gap.windows} empty windows of {gap.window} would be due because of it, between it and the window "
+            due += f"that ends at {label.shown(gap.beside)}"
         super().__init__(
-            f"{label}: {gap.ticks} ticks of {gap.window} would be due because of it, since the record of time "
-            f"{label.shown(gap.since)}, and no record may bring more than {slides.MOST_TICKS}; "
-            f"{label.left_out(len(rows) - 1)}. Leave such records out, take a longer `every`, or have them judged by "
-            "the clock, with `ahead`",
+            f"{label}: {due}, and no record may bring more than {slides.MOST_TICKS}; {label.left_out(len(rows) - 1)}. "
+            "Leave such records out, take a longer `every`, or have them judged by the clock, with `ahead`",
             rows,
             reason=GAP,
         )
@@ -63,34 +70,50 @@ class TickGaps:
     """Judges the rows of one engine before they are let in.
 
     A new row is refused if more than a million ticks of its key lie between it and the row before it, in event-time
-    order; if it comes before all rows that were there, between it and the row behind it. Rows of one batch are judged
-    together.
+    order, or as many empty windows that are reported; if it comes before all rows that were there, between it and the
+    row behind it. Rows of one batch are judged together.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._known = [
+        self._known: list[_KnownRows | KnownWindows] = [
             _KnownRows(queries, d)
             for queries in engine.context_aware
             for d in queries.discretisers
             if _ticks_by_time(d)
         ]
+        self._known += [KnownWindows(engine, family) for family in engine.plan.filled]
 
     def judge(
         self, batch: Batch, key: np.ndarray, columns: Mapping[str, Column], workload: Workload
     ) -> RefusedRowsError | None:
         """What is wrong with rows of a batch; None if they can be let in, and from then on they are known."""
-        gaps: dict[int, Gap] = {}
+        return self._judged(key, batch.times, columns, lambda row: batch.label(row, workload))
+
+    def judge_slices(self, slices: Slices, keys: KeyTable) -> GapError | None:
+        """The same of slices, whose rows are all in the same windows; what it names are their places."""
+
+        def label(at: int) -> RowLabel:
+            schema = self.engine.plan.schema
+            key = dict(zip(schema.key_names, keys.key(int(slices.key[at])), strict=True))
+            return RowLabel(key, int(slices.first[at]), schema.time_type, schema.unit)
+
+        return self._judged(slices.key, slices.first, {}, label)
+
+    def _judged(
+        self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], label: Callable[[int], RowLabel]
+    ) -> GapError | None:
+        gaps: dict[int, Gap | WindowGap] = {}
         for known in self._known:
-            gaps |= {gap.row: gap for gap in known.gaps(key, batch.times, columns, self.engine.horizon)}
-        kept = np.ones(len(batch), bool)
+            gaps |= {gap.row: gap for gap in known.gaps(key, times, columns, self.engine.horizon)}
+        kept = np.ones(len(times), bool)
         kept[list(gaps)] = False
         for known in self._known:
-            known.add(key, batch.times, kept)
+            known.add(key, times, kept)
         if not gaps:
             return None
         rows = sorted(gaps)
-        return GapError(gaps[rows[0]], rows, batch.label(rows[0], workload))
+        return GapError(gaps[rows[0]], rows, label(rows[0]))
 
 
 def _ticks_by_time(discretiser: Discretiser) -> bool:

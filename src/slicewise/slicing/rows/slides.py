@@ -58,7 +58,7 @@ def limit_of(measure: str, windows: Iterable[Window], slides: Iterable[Amount | 
     return MeasureLimit(furthest, exact, min(ticking, default=None))
 
 
-def over_gaps(ticks: Sequence[int], known: Sequence[bool]) -> dict[int, int]:
+def over_gaps(ticks: Sequence[int], known: Sequence[bool], last: Sequence[int] | None = None) -> dict[int, int]:
     """The rows of one key that lie too many ticks away from their neighbours, each with the neighbour.
 
     ``ticks`` are the numbers of the last ticks before rows in order, of which some were known before, or none: then the
@@ -68,18 +68,22 @@ def over_gaps(ticks: Sequence[int], known: Sequence[bool]) -> dict[int, int]:
         ticks  -9M  -1M   0    5  9M  10          0 was known: -1M stays; -9M, which lies 8M before -1M, does not;
                new  new known new new new         neither does 9M, and 10 lies 5 after 5
 
+    Where a row stands for several ticks in a row, ``ticks`` are the first of them, and ``last`` the last.
+
     >>> over_gaps([-9_000_000, -1_000_000, 0, 5, 9_000_000], [False, False, True, False, False])
     {0: 1, 4: 3}
     """
     first = next((i for i, was in enumerate(known) if was), 0)
+    behind = ticks if last is None else last
     neighbours: dict[int, int] = {}
     for way in (range(first + 1, len(ticks)), range(first - 1, -1, -1)):
-        last = first
+        beside = first
         for i in way:
-            if not known[i] and (ticks[i] - ticks[last]) * way.step > MOST_TICKS:
-                neighbours[i] = last
+            apart = ticks[i] - behind[beside] if way.step > 0 else ticks[beside] - behind[i]
+            if not known[i] and apart > MOST_TICKS:
+                neighbours[i] = beside
             else:
-                last = i
+                beside = i
     return dict(sorted(neighbours.items()))
 
 

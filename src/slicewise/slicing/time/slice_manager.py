@@ -29,6 +29,7 @@ from slicewise.slicing.answers.reported_ticks import ReportedTicks
 from slicewise.slicing.shown_columns import shown_columns
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.edges import Edges
+from slicewise.slicing.time.empty_windows import EmptyWindows
 from slicewise.slicing.time.panels import Panels, Ticks, slide_of
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slicer import cut_rows, cut_stream
@@ -155,6 +156,7 @@ class SliceManager:
         #: For each group, the queries of every window, then those of every session gap.
         self._queries = [QueryFanOut(plan.time_queries(group)) for group in plan.groups]
         self._panels, self._slide = Panels(plan) if plan.panels else None, slide_of(plan)
+        self._empty = EmptyWindows(plan) if plan.filled else None
         self._one_key = not plan.workload.keys
         # What came since the last step: slices cut from new rows, and the rows themselves where they are stored.
         self._new_slices: list[Slices] = []
@@ -339,9 +341,14 @@ class SliceManager:
         if self._panels is not None:
             return self._panels.report(step, reported, ticks, slices, answers)
         reported, windows, change, revision = due_windows(
-            self.windows, slices, step, reported, corrects=bool(self.plan.workload.lateness)
+            self.windows, slices, step, reported, corrects=bool(self.plan.workload.lateness), empty=self._empty
         )
-        return reported, ticks, answers.blocks(windows, self._queries, slices, change, revision, to_end=True)
+        blocks = answers.blocks(windows, self._queries, slices, change, revision, to_end=True)
+        if self._empty is not None and len(windows):
+            reported, empty = self._empty.between(windows, reported, answers.limits)
+            for ranges in empty:
+                blocks += answers.blocks(ranges, self._queries, slices, to_end=True)
+        return reported, ticks, blocks
 
     def _report_sessions(
         self,

@@ -20,6 +20,7 @@ from slicewise.results import INSERT, UPDATE
 from slicewise.slicing.answers.answers import StoredPartials
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.steps import Step
+from slicewise.slicing.time.empty_windows import EmptyWindows
 from slicewise.slicing.time.periodic import ALL, PeriodicWindows
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.window_ranges import WindowRanges
@@ -219,11 +220,13 @@ def due_windows(
     *,
     corrects: bool,
     family: int | None = None,
+    empty: EmptyWindows | None = None,
 ) -> tuple[ReportedWindows, WindowRanges, np.ndarray | None, np.ndarray | None]:
     """What a step reports: the table of what was reported with its revisions, windows that were corrected or have
     ended, and how and in which revision each is; None for both where all of them are new.
 
-    ``family`` is the number of all these windows in the table, if they do not stand there under their own.
+    ``family`` is the number of all these windows in the table, if they do not stand there under their own; ``empty``
+    knows which were reported without rows.
     """
     windows = ended_windows(periodic, slices, step.old_watermark, step.watermark)
     if not corrects or step.old_watermark <= -INFINITY:
@@ -231,6 +234,8 @@ def due_windows(
     changed, known = corrected_windows(periodic, slices, step.old_horizon, step.old_watermark)
     if not len(changed):
         return reported, windows, None, None
+    if empty is not None:
+        known |= empty.were_reported(changed, reported)
     windows = changed.joined(windows)
     change, revision = np.full(len(windows), INSERT), np.zeros(len(windows), np.int64)
     at = np.flatnonzero(known)

@@ -1,9 +1,9 @@
 """Chunks: the state of a shard in parts, so that a micro-batch writes what it touched and not everything.
 
 Time slices and stored rows go into chunks by their event time: new rows touch the last few chunks, old ones stay as
-they were and are dropped whole. What context-aware queries keep is cut by keys. A chunk is identified by the digest of
-its content; one whose digest did not change is not written. Chunks are plain data: Arrow and JSON, and objects of
-classes that the workload trusts.
+they were and are dropped whole. What context-aware queries keep is cut by keys, and so are reported windows that stay
+for good. A chunk is identified by the digest of its content; one whose digest did not change is not written. Chunks are
+plain data: Arrow and JSON, and objects of classes that the workload trusts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ import numpy as np
 
 from slicewise.columns import types_to_data
 from slicewise.plain import dump, load
-from slicewise.slicing import BoundState, ContextAwareState, OperatorState, ReportedTicks, Slices, Tuples
+from slicewise.slicing import (
+    BoundState,
+    ContextAwareState,
+    OperatorState,
+    ReportedTicks,
+    ReportedWindows,
+    Slices,
+    Tuples,
+)
 from slicewise.spark.streaming.array_trees import digest, digests, shape
 from slicewise.spark.streaming.key_chunks import key_chunks
 
@@ -58,6 +66,11 @@ def split(
     for number, ticks in enumerate(bound.engine.time.ticks.values()):
         for at in np.unique(ticks.key // KEYS).tolist():
             changes.add(f"ticks {number} {at}", partial(_ticks, ticks, at))
+    lasting = bound.engine.time.reported.lasting(True)
+    numbers, bucket = np.unique(lasting.key // KEYS, return_inverse=True)
+    contents = _reported_digests(bound, lasting, bucket, len(numbers))
+    for i, number in enumerate(numbers.tolist()):
+        changes.add(f"reported {number}", partial(_part, lasting, bucket, i), contents[i])
     return dump(_without_chunks(state, bound).to_data(), trust), changes.chunks, changes.directory
 
 
@@ -82,7 +95,10 @@ def join(rest: bytes, chunks: Mapping[str, bytes], trust: Collection[type] = ())
         name: due.joined([ReportedTicks.from_data(data) for data in _of_kind(loaded, f"ticks {number}")])
         for number, (name, due) in enumerate(time.ticks.items())
     }
-    time = replace(time, slices=slices, tuples=tuples, ticks=ticks)
+    reported = time.reported
+    for data in _of_kind(loaded, "reported"):
+        reported = reported.joined(ReportedWindows.from_data(data))
+    time = replace(time, slices=slices, tuples=tuples, reported=reported, ticks=ticks)
     engine = replace(bound.engine, time=time, context_aware=context_aware)
     keys = [tuple(key) for part in _of_kind(loaded, "keys") for key in part]
     return replace(state, bound=replace(bound, keys=keys, engine=engine))
@@ -116,6 +132,13 @@ def _slice_digests(bound: BoundState, slices: Slices, bucket: np.ndarray, count:
     return [f"{built} {rows}" for rows in digests(identity, bucket, count)]
 
 
+def _reported_digests(bound: BoundState, windows: ReportedWindows, bucket: np.ndarray, count: int) -> list[str]:
+    """A digest for each chunk of windows that stay; numbers stand for families and keys as in the rest of the state."""
+    built = shape([bound.layout.to_data(), bound.numbering])
+    identity = [windows.family, windows.key, windows.start, windows.end, windows.nth]
+    return [f"{built} {entries}" for entries in digests(identity, bucket, count)]
+
+
 def _without_chunks(state: OperatorState, bound: BoundState) -> OperatorState:
     """The state without what stands in chunks."""
     time = bound.engine.time
@@ -123,7 +146,13 @@ def _without_chunks(state: OperatorState, bound: BoundState) -> OperatorState:
     ticks = {name: known.take(nothing) for name, known in time.ticks.items()}
     engine = replace(
         bound.engine,
-        time=replace(time, slices=time.slices.take(nothing), tuples=time.tuples.take(nothing), ticks=ticks),
+        time=replace(
+            time,
+            slices=time.slices.take(nothing),
+            tuples=time.tuples.take(nothing),
+            reported=time.reported.lasting(False),
+            ticks=ticks,
+        ),
         context_aware=tuple(queries.of_keys(0, 0) for queries in bound.engine.context_aware),
     )
     return replace(state, bound=replace(bound, keys=[], engine=engine))
@@ -138,5 +167,5 @@ def _ticks(ticks: ReportedTicks, number: int) -> dict[str, Any]:
     return ticks.of_keys(number * KEYS, (number + 1) * KEYS).to_data()
 
 
-def _part(rows: Slices | Tuples, bucket: np.ndarray, number: int) -> dict[str, Any]:
+def _part(rows: Slices | Tuples | ReportedWindows, bucket: np.ndarray, number: int) -> dict[str, Any]:
     return rows.take(np.flatnonzero(bucket == number)).to_data()

@@ -54,7 +54,7 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
         dict(source.types),
         workload.trusted,
         ids,
-        slices=_can_slice(plan) and not carries_stamps(workload) and options.late is None,
+        slices=_can_slice(plan, options.late, options.bad) and not carries_stamps(workload),
         keys=len(workload.keys),
         bad=options.bad,
         ahead=ahead,
@@ -82,9 +82,10 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     return job.output.to_user(unpacked(reports, job.output))
 
 
-def _can_slice(plan: Plan) -> bool:
-    """Whether shards can do without rows: no window and no aggregate depends on rows in order."""
-    return not plan.context and not plan.recomputed
+def _can_slice(plan: Plan, late: str | None, bad: str | None) -> bool:
+    """Whether shards can do without rows: no window and no aggregate depends on rows in order, and none is shown."""
+    shown = late is not None or (bad == "fail" and plan.filled)
+    return not (plan.context or plan.recomputed or shown)
 
 
 def _shard(source: Source, partitions: int) -> Column:
