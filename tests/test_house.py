@@ -110,6 +110,8 @@ def wrong_turns(stage: str, imports: list[Import]) -> list[str]:
             wrong.append(f"line {imported.line}: pyspark is imported in spark/ and sources/ only")
         elif top == "pandas" and stage != "spark" and imported.at_once:
             wrong.append(f"line {imported.line}: pandas is imported inside the function that needs it")
+        elif stage == "spark" and imported.name.startswith("slicewise.slicing."):
+            wrong.append(f"line {imported.line}: spark imports what slicing/__init__.py exports")
         elif top == "slicewise" and stage != ROOT and not _allowed(stage, stage_of(imported.name), imported.at_once):
             wrong.append(f"line {imported.line}: {stage} may not import {imported.name}")
     return wrong
@@ -228,6 +230,7 @@ def test_private_names_of_others_are_found():
         ("workload", "def operator(self):\n    from slicewise.slicing.operator import Operator"),
         ("workload", "if TYPE_CHECKING:\n    from slicewise.slicing.operator import Operator"),
         ("slicing", "def to_pandas(self):\n    import pandas as pd"),
+        ("spark", "from slicewise.slicing import Engine"),
         ("spark", "import pandas as pd\nfrom pyspark.sql import DataFrame"),
         ("swag", "from slicewise.aggregates.base import Aggregate"),
         ("testing", "from slicewise.swag import FlatFAT"),
@@ -255,6 +258,11 @@ def test_right_turns_are_allowed(stage, source):
             "slicing",
             "def f():\n    from pyspark.sql import Row",
             "line 2: pyspark is imported in spark/ and sources/ only",
+        ),
+        (
+            "spark",
+            "from slicewise.slicing.engine import Engine",
+            "line 1: spark imports what slicing/__init__.py exports",
         ),
         ("cli", "import pyspark", "line 1: pyspark is imported in spark/ and sources/ only"),
         ("results", "import pandas", "line 1: pandas is imported inside the function that needs it"),
