@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.same import is_same
 from slicewise.slicing.time import slice_manager
+from tests.profiles import fewer
 from tests.slicing.running import TYPES, assert_same, run_operator, run_oracle
 from tests.slicing.strategies import rows, windows
 
@@ -78,6 +79,7 @@ def workloads_that_stand(draw, store="eager"):
 
 
 @pytest.mark.parametrize("store", KINDS)
+@fewer(2)
 @given(tiny_steps(), st.data())
 def test_tiny_steps_have_the_oracles_answers(store, epochs, data):
     workload = data.draw(workloads_that_stand(store))
@@ -89,6 +91,7 @@ def test_tiny_steps_have_the_oracles_answers(store, epochs, data):
 
 
 @pytest.mark.parametrize("store", KINDS)
+@fewer(2)
 @given(tiny_steps(), st.data())
 def test_snapshot_and_restore_between_tiny_steps_changes_nothing(store, epochs, data):
     workload = data.draw(workloads_that_stand(store))

@@ -15,6 +15,7 @@ from slicewise.errors import AggregateError, DataError, OverfullError, QueryErro
 from slicewise.same import is_same
 from slicewise.testing.definitions import value_of
 from tests.aggregates.over import CASES, make, over
+from tests.profiles import fewer
 
 ROW = st.tuples(st.none() | st.booleans(), st.none() | st.sampled_from("abc"))
 
@@ -24,6 +25,7 @@ def said(rows: list[Any], types: tuple[pa.DataType, ...], names: tuple[str, ...]
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(name for name, _, _ in CASES))
+@fewer(5)
 @given(data=st.data())
 def test_every_aggregate_of_some_rows_and_by_category(name: str, data: st.DataObject) -> None:
     _, types, values = data.draw(st.sampled_from([case for case in CASES if case[0] == name]))
