@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from hypothesis import strategies as st
 
 import slicewise as sw
@@ -51,6 +53,36 @@ def rolling(draw: st.DrawFn, *, wide: bool = True) -> sw.Workload:
         window = sw.sliding(length, every=every, offset=offset)
         workload = workload.query(f"q{i}", window, **{f"a{i}{n}": a for n, a in enumerate(aggregates)})
     return workload
+
+
+#: Look-backs that end together: in Samoa a day did not take place, so that two windows of it end at once.
+CALENDARS: dict[tuple[str, str, int], list[tuple[str, str]]] = {
+    ("2011-12-24", "Pacific/Apia", 1): [("1 day", "1 day"), ("3 days", "1 day"), ("5 days", "1 day")],
+    ("1993-08-16", "Pacific/Kwajalein", 1): [("2 days", "1 day"), ("4 days", "1 day")],
+    ("2024-03-25", "Europe/Berlin", 1): [("1 day", "1 day"), ("7 days", "1 day")],
+    ("2024-02-01", "America/New_York", 7): [("1 week", "1 week"), ("3 weeks", "1 week")],
+    ("2023-11-01", "Europe/Berlin", 20): [("1 month", "1 month"), ("1 year", "1 month")],
+}
+UTC = pa.timestamp("us", "UTC")
+HOUR = 3_600_000_000
+
+
+@st.composite
+def calendar_steps(draw: st.DrawFn) -> tuple[sw.Workload, list[Epoch]]:
+    """Look-backs on a calendar, and epochs of rows around a day on which clocks did something."""
+    (day, zone, days), lengths = draw(st.sampled_from(list(CALENDARS.items())))
+    offset = {"offset": draw(st.sampled_from(["0 hours", "6 hours"]))}
+    lateness = f"{draw(st.sampled_from([0, 2, 400])) * days * 24} hours"
+    workload = sw.Workload("t", keys=draw(st.sampled_from([[], ["k"]])), lateness=lateness)
+    for i, (length, every) in enumerate(draw(st.sampled_from([lengths, lengths[1:]]))):
+        aggregate = draw(st.sampled_from([sw.count(), sw.sum("v"), sw.collect_list("v"), sw.time_weighted_avg("v")]))
+        workload = workload.query(f"q{i}", sw.sliding(length, every=every, zone=zone, **offset), **{f"a{i}": aggregate})
+    begin = int(np.datetime64(day, "us").astype(np.int64))
+    hours = st.integers(0, 14 * 24).map(lambda hour: begin + hour * days * HOUR)
+    rows = st.fixed_dictionaries({"t": hours, "k": st.sampled_from("ab"), "v": st.integers(0, 2)})
+    marks = sorted(draw(st.lists(hours, max_size=4)))
+    chunks = st.lists(st.lists(rows, min_size=1, max_size=4), max_size=2)
+    return workload, [(draw(chunks), mark) for mark in [*marks, None]]
 
 
 def replay(table: Table, results: Iterable[Any]) -> None:

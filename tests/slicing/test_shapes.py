@@ -17,8 +17,16 @@ from slicewise.errors import QueryError, StateError
 from slicewise.slicing.time import slice_manager
 from slicewise.slicing.time.window_manager import SortedSlices
 from slicewise.testing import shaped
-from tests.slicing.running import TYPES, columns_of, run_operator, run_oracle
-from tests.slicing.shapes import assert_stands, assert_true_at_every_watermark, forms, replay, rolling
+from tests.slicing.running import TYPES, assert_same, columns_of, run_operator, run_oracle
+from tests.slicing.shapes import (
+    UTC,
+    assert_stands,
+    assert_true_at_every_watermark,
+    calendar_steps,
+    forms,
+    replay,
+    rolling,
+)
 from tests.slicing.strategies import steps
 
 
@@ -229,11 +237,12 @@ def test_queries_that_do_not_end_together_are_refused_in_the_wide_shape():
     hours = sw.Workload("ts").query("hour", sw.tumbling("1 hour"), n=sw.count())
     message = (
         "shape='wide' has one row for the windows that end together, and those of 'hour', tumbling('1 hour'), and of "
-        "'other', {}, do not: `every` and `offset` must be the same, and lengths differ by multiples of "
+        "'other', {}, do not: `every`, `offset` and `zone` must be the same, and lengths differ by multiples of "
         "`every`; give one a workload of its own"
     )
     for window in (
         sw.tumbling("30 minutes"),
+        sw.tumbling("1 day", zone="UTC"),
         sw.tumbling("1 hour", offset="5 minutes"),
         sw.sliding("90 minutes", every="1 hour"),
     ):
@@ -259,8 +268,8 @@ def test_windows_without_ticks_are_refused(window, form, shown):
     workload = rolling_counts(10).query("other", window, n=sw.count())
     shown = shown if isinstance(shown, str) else "emit='differences'"
     assert refused(workload, **form) == (
-        f"query 'other': {shown} takes windows that end at ticks, sw.tumbling and sw.sliding on event time "
-        f"without `zone`; got {window!r}; give it a workload of its own"
+        f"query 'other': {shown} takes windows that end at ticks, sw.tumbling and sw.sliding on event time; got "
+        f"{window!r}; give it a workload of its own"
     )
 
 
@@ -321,10 +330,53 @@ def test_a_snapshot_goes_on_in_its_own_form_only():
     )
 
 
-def test_calendar_windows_are_refused():
-    days = sw.tumbling("1 day", zone="Europe/Berlin")
-    workload = sw.Workload("ts").query("days", days, n=sw.count())
-    assert refused(workload, shape="wide") == (
-        "query 'days': shape='wide' takes windows that end at ticks, sw.tumbling and sw.sliding on event time without "
-        f"`zone`; got {days!r}; give it a workload of its own"
-    )
+# Calendars
+
+
+def run_calendar(workload, epochs, shape, emit, between=lambda op: op):
+    op = workload.operator(shape=shape, emit=emit, types={"v": pa.int64(), "k": pa.string()})
+    found = []
+    for chunks, mark in epochs:
+        results = []
+        for chunk in chunks:
+            columns = {"t": pa.array([row["t"] for row in chunk], UTC)}
+            results += op.process_batch(columns | {name: [row[name] for row in chunk] for name in ("k", "v")})
+            op = between(op)
+        found.append(results + list(op.close() if mark is None else op.advance(mark)))
+        op = op if mark is None else between(op)
+    return found
+
+
+@given(calendar_steps(), forms, st.sampled_from([2, 16]))
+def test_calendar_windows_are_true_at_every_watermark(case, form, worth_standing):
+    with mock.patch.object(slice_manager, "WORTH_STANDING", worth_standing):
+        assert_true_at_every_watermark(*case, run_calendar(*case, *form), *form)
+
+
+@given(calendar_steps(), forms)
+def test_calendar_windows_go_on_after_every_cut_point(case, form):
+    def again(op):
+        made = case[0].operator(shape=form[0], emit=form[1], types={"v": pa.int64(), "k": pa.string()})
+        return made.restore(pickle.loads(pickle.dumps(op.snapshot())))
+
+    expected = run_calendar(*case, *form)
+    assert_same(run_calendar(*case, *form, between=again), expected)
+
+
+def test_only_days_are_computed_at_which_a_row_enters_or_leaves():
+    workload = sw.Workload("t")
+    for n in (1, 30, 365):
+        window = sw.sliding(f"{n} days", every="1 day", zone="Europe/Berlin")
+        workload = workload.query(f"d{n}", window, n=sw.count())
+    asked, query = [], SortedSlices.query
+
+    def counted(self, component, low, high):
+        asked.append(len(low))
+        return query(self, component, low, high)
+
+    op = workload.operator(shape="wide", emit="differences")
+    op.process_batch({"t": pa.array([int(np.datetime64("2024-03-01T12", "us").astype(np.int64))], UTC)})
+    with mock.patch.object(SortedSlices, "query", counted):
+        found = [tuple(r.values.values()) for r in op.close()]
+    assert found == [(1, 1, 1), (0, 1, 1), (0, 0, 1), (0, 0, 0)]
+    assert 0 < sum(asked) <= 2 * 3 * 3

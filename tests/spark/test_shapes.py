@@ -18,7 +18,7 @@ from slicewise.plan.plan import VALUES
 from slicewise.spark.streaming import chunks
 from slicewise.testing import Oracle, fold, shaped, stream
 from tests.profiles import fewer
-from tests.slicing.shapes import FORMS, assert_stands, forms, replay, rolling
+from tests.slicing.shapes import FORMS, UTC, assert_stands, calendar_steps, forms, replay, rolling
 from tests.spark.stream_fake import Crash, FakeStream, Reference, Workers
 from tests.spark.stream_strategies import micro_batches
 
@@ -52,6 +52,23 @@ def test_a_stream_is_true_at_every_watermark(data, form, delay, batches, shards,
         assert_stands(table, shaped(workload, fold(so_far), oracle.latest - delay, shape=shape, emit=emit))
         if life == "stop":
             running = running.again(shape=shape, emit=emit, workers=Workers(0))
+
+
+@some
+@given(calendar_steps(), forms, st.integers(1, 2), st.booleans())
+def test_a_stream_on_a_calendar_is_true_at_every_watermark(case, form, shards, stops):
+    workload, epochs = case
+    shape, emit = form
+    options = {"shape": shape, "emit": emit, "types": {"k": pa.string(), "v": pa.int64()}, "time_type": UTC}
+    running = FakeStream(workload, shards=shards, workers=Workers(0), **options)
+    oracle = Reference(Oracle(workload, ties=VALUES), workload)
+    table, so_far = {}, []
+    for chunks_of_rows, _ in epochs:
+        replay(table, running.batch(chunks_of_rows))
+        so_far += oracle.batch(chunks_of_rows)
+        assert_stands(table, shaped(workload, fold(so_far), oracle.latest, shape=shape, emit=emit))
+        if stops:
+            running = running.again(workers=Workers(0), **options)
 
 
 @some

@@ -111,7 +111,7 @@ class Form:
             if query.window.grid is None:
                 raise QueryError(
                     f"query {query.name!r}: {name}={value!r} takes windows that end at ticks, sw.tumbling and "
-                    f"sw.sliding on event time without `zone`; got {query.window!r}; give it a workload of its own",
+                    f"sw.sliding on event time; got {query.window!r}; give it a workload of its own",
                     parameter=name,
                     query=query.name,
                 )
@@ -121,8 +121,8 @@ class Form:
             if query.window.grid != first.window.grid:
                 raise QueryError(
                     f"shape='wide' has one row for the windows that end together, and those of {first.name!r}, "
-                    f"{first.window!r}, and of {query.name!r}, {query.window!r}, do not: `every` and `offset` must be "
-                    "the same, and lengths differ by multiples of `every`; give one a workload of its own",
+                    f"{first.window!r}, and of {query.name!r}, {query.window!r}, do not: `every`, `offset` and `zone` "
+                    "must be the same, and lengths differ by multiples of `every`; give one a workload of its own",
                     parameter="shape",
                     query=query.name,
                 )

@@ -41,7 +41,7 @@ class KnownWindows:
     def __init__(self, engine: Engine, family: int) -> None:
         self.engine, self.family = engine, family
         self.numbers = WindowNumbers(engine.plan, family)
-        self._reach = slides.MOST_TICKS * self.numbers.window.least_slide
+        self._reach = slides.MOST_TICKS * self.numbers.window.slides[0]
         #: The latest event time of each key; most batches need no closer look than at this.
         self._latest = NO_ROWS
         time = engine.held().time

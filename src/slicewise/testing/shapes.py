@@ -11,6 +11,7 @@ from typing import Any
 
 from slicewise.same import is_same
 from slicewise.testing.oracle_rows import Key, results_of, second_of
+from slicewise.testing.time_windows import tick_beside
 
 __all__ = ["shaped"]
 
@@ -68,7 +69,9 @@ def shaped(
 def _rows(workload: Any, panel: list[Any], key: Key, full: Mapping[Any, Values], *, wide: bool) -> dict[int, Values]:
     """The row of every tick at which any window has rows."""
     ends = sorted({end for of, name, _, end in full if of == key and name in {query.name for query in panel}})
-    known = {(name, end): values for (of, name, _, end), values in full.items() if of == key}
+    # Of windows that end together, where a day did not take place, the tick has the longest.
+    mine = sorted((start, name, end) for of, name, start, end in full if of == key)
+    known = {(name, end): full[key, name, start, end] for start, name, end in reversed(mine)}
     return {
         end: _row(panel, [known.get((q.name, end), _nothing(workload, q)) for q in panel], wide=wide) for end in ends
     }
@@ -89,12 +92,13 @@ def _different(
     workload: Any, panel: list[Any], rows: dict[int, Values], watermark: float, *, wide: bool
 ) -> dict[int, Values]:
     """The ticks whose values are not those of the tick before, and those with which rows begin."""
-    every = panel[0].window.every.size
+    window = panel[0].window
     nothing = _row(panel, [_nothing(workload, query) for query in panel], wide=wide)
     kept: dict[int, Values] = {}
-    for end in sorted({*rows, *(end + every for end in rows)}):
-        now, before = rows.get(end, nothing), rows.get(end - every, nothing)
-        begins = end in rows and end - every not in rows
+    for end in sorted({*rows, *(tick_beside(window, end, 1) for end in rows)}):
+        previous = tick_beside(window, end, -1)
+        now, before = rows.get(end, nothing), rows.get(previous, nothing)
+        begins = end in rows and previous not in rows
         if end <= watermark and (begins or not is_same(now, before, 0.0)):
             kept[end] = now
     return kept

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from slicewise.testing.oracle_rows import Row
 
-__all__ = ["KINDS", "Window", "is_endless", "sessions_of", "windows_between", "windows_of"]
+__all__ = ["KINDS", "Window", "is_endless", "sessions_of", "tick_beside", "windows_between", "windows_of"]
 
 #: The kinds that are defined here.
 KINDS = ("tumbling", "sliding", "session", "cumulative", "landmark", "between", "edges")
@@ -35,6 +35,21 @@ def windows_of(window: Any, time: int, key: Mapping[str, Any] | None = None) -> 
     if window.kind == "edges":
         return [(start, end) for start, end in _listed(window, time, key or {}) if start <= time < end]
     return [(window.start, window.end)] if window.start <= time < window.end else []
+
+
+@functools.cache
+def tick_beside(window: Any, tick: int, way: int) -> int:
+    """The next instant at which a window of a grid ends, or the one before."""
+    if not hasattr(window, "zone"):
+        return int(tick + way * window.every.size)
+    days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+    ends: set[int] = set()
+    # Windows around these instants and their neighbours: one that follows ends at most so many days later.
+    for back in range(days[window.length.unit] * window.length.count + 3):
+        ends |= {end for _, end in calendar_windows(window, tick - back * _DAY)}
+    for ahead in range(days[window.every.unit] * window.every.count + 3):
+        ends |= {end for _, end in calendar_windows(window, tick + ahead * _DAY)}
+    return min(end for end in ends if end > tick) if way > 0 else max(end for end in ends if end < tick)
 
 
 def windows_between(window: Any, some: list[Window]) -> list[Window]:

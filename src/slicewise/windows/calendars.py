@@ -11,7 +11,7 @@ instant at which the local date is that day or later::
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -49,6 +49,8 @@ class Calendar(Listing):
     origin: int
     shift: int
     zone: Zone
+    #: Where several windows end together, only the longest of them: the one as of that tick.
+    one_each: bool = False
 
     def windows(self, after: int, upto: int) -> WindowList:
         after, upto = (min(max(at, -LARGEST_TIME), LARGEST_TIME) for at in (after, upto))
@@ -59,6 +61,8 @@ class Calendar(Listing):
         start, end = self.first_instants(begin), self.first_instants(begin + self.length)
         # What begins where it ends did not take place.
         some = (start < upto) & (end > after) & (start < end)
+        if self.one_each:
+            some[1:] &= end[1:] > end[:-1]
         return WindowList(start[some], end[some], np.zeros(int(some.sum()), np.int64))
 
     def next_edge(self, t: int) -> int | None:
@@ -92,6 +96,8 @@ class CalendarSliding(ContextFree):
     offset: int | CalendarLength = 0
     #: Its windows around all rows, where these are known.
     table: EdgeTable | None = field(default=None, compare=False)
+    #: Of windows that end together, only the longest.
+    ticks_only: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, length: Any, every: Any, offset: Any, zone: Any) -> CalendarSliding:
@@ -127,7 +133,8 @@ class CalendarSliding(ContextFree):
         """Where its windows lie."""
         months, shift = (self.offset.steps, 0) if isinstance(self.offset, CalendarLength) else (0, self.offset)
         every, length = self.every, self.length.steps
-        return Calendar(every.family, length, every.steps, every.origin + months, shift, zone_of(self.zone))
+        origin = every.origin + months
+        return Calendar(every.family, length, every.steps, origin, shift, zone_of(self.zone), self.ticks_only)
 
     @property
     def overlap(self) -> int:
@@ -138,16 +145,31 @@ class CalendarSliding(ContextFree):
         return (self.length.steps * _LONGEST[self.length.family] + 1) * DAY
 
     @property
-    def on_grid(self) -> bool:
-        return True
+    def grid(self) -> Hashable:
+        calendar = self.calendar
+        ends = (calendar.origin + calendar.length) % calendar.every
+        return self.zone, calendar.family, calendar.every, ends, calendar.shift
 
     @property
-    def least_slide(self) -> int:
-        return self.every.steps * _SHORTEST[self.every.family] * DAY // 2
+    def slides(self) -> tuple[int, int]:
+        return self._lasting(self.every)
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        return self._lasting(self.length)
+
+    @staticmethod
+    def _lasting(length: CalendarLength) -> tuple[int, int]:
+        # A day that did not take place counts among those of a longer window, so that all but one may be shorter.
+        return length.steps * _SHORTEST[length.family] * DAY // 2, (length.steps * _LONGEST[length.family] + 1) * DAY
 
     @property
     def everywhere(self) -> Self:
         return self if self.table is None else replace(self, table=None)
+
+    @property
+    def at_ticks(self) -> Self:
+        return replace(self, table=None, ticks_only=True)
 
     @property
     def looks_back(self) -> bool:

@@ -140,10 +140,21 @@ class Window:
         return self.grid is not None
 
     @property
-    def least_slide(self) -> int:
-        """How far apart the ends of two windows that follow each other lie at least."""
+    def slides(self) -> tuple[int, int]:
+        """How far apart the ends of two windows that follow each other lie at least, and at most."""
         assert self.family is not None
-        return self.family.every
+        return self.family.every, self.family.every
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """How long a window is at least, and at most."""
+        assert self.family is not None
+        return self.family.length, self.family.length
+
+    @property
+    def at_ticks(self) -> Self:
+        """The window as of each tick: one alone where several end together."""
+        return self.everywhere
 
     @property
     def everywhere(self) -> Self:

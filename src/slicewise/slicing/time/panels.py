@@ -45,7 +45,7 @@ def slide_of(plan: Plan) -> int:
     """How much longer slices are kept than a window needs them, so that it is known when they leave."""
     if not plan.form.differences:
         return 0
-    return max((window.family.every for window in plan.windows if window.family is not None), default=0)
+    return max((window.slides[1] for window in plan.windows), default=0)
 
 
 class Panels:
@@ -63,8 +63,13 @@ class Panels:
         after: dict[str, ReportedTicks] = {}
         for panel, windows in self._panels:
             rows = _Rows(panel, windows, slices, answers)
+            known = ticks.get(panel.name, ReportedTicks.none())
+            if windows.kinds.listed is not None:
+                moved = [step.old_horizon, step.old_watermark, step.horizon, step.watermark]
+                limits = () if answers.limits is None else (answers.limits.start, answers.limits.due)
+                rows_between = np.array(slices.span if len(slices) else (), np.int64)
+                windows.cover(np.array(moved), rows_between, known.end, known.due_end, *limits)
             if self._differences:
-                known = ticks.get(panel.name, ReportedTicks.none())
                 after[panel.name], shown = rows.differences(step, known)
             else:
                 reported, shown = rows.complete(step, reported, corrects=bool(self._lateness))
@@ -80,6 +85,8 @@ class _PanelWindows:
     ----------
     kinds
         The different windows of its queries, and for each query which of them it has.
+    extents, slide
+        How long windows of each kind are at least and at most, and how far ticks are apart at most.
     longest
         The longest of them alone, with its number among the panel's kinds and among the plan's windows.
     every_tick
@@ -88,6 +95,8 @@ class _PanelWindows:
 
     kinds: PeriodicWindows
     kind_of: tuple[int, ...]
+    extents: tuple[tuple[int, int], ...]
+    slide: int
     longest: PeriodicWindows
     longest_kind: int
     number: int
@@ -100,13 +109,24 @@ class _PanelWindows:
         longest = max(kinds, key=lambda window: window.reach or 0)
         every_tick = any(a.base.lasts for query in queries for a in query.aggregates.values())
         return cls(
-            PeriodicWindows(kinds),
+            PeriodicWindows([window.at_ticks for window in kinds]),
             tuple(kinds.index(query.window) for query in queries),
-            PeriodicWindows([longest]),
+            tuple(window.extents for window in kinds),
+            longest.slides[1],
+            PeriodicWindows([longest.at_ticks]),
             kinds.index(longest),
             plan.windows.index(longest),
             every_tick,
         )
+
+    def cover(self, *times: np.ndarray) -> None:
+        """Know the windows of a calendar around some event times, and some before and behind them."""
+        near = np.concatenate([array[(array > -INFINITY) & (array < INFINITY)] for array in times])
+        if not len(near):
+            return
+        margin = max(most for _, most in self.extents) + 3 * self.slide
+        for periodic in (self.kinds, self.longest):
+            periodic.cover(int(near.min()) - margin, int(near.max()) + margin)
 
     def tick_after(self, time: np.ndarray | int) -> np.ndarray:
         """The first tick after a time."""
@@ -211,10 +231,9 @@ class _Rows:
             return self._moved_of_keys(step)
         keys, ends = [], []
         for kind in range(len(self.windows.kinds)):
-            length, slide = (int(array[kind]) for array in (self.windows.kinds.length, self.windows.kinds.every))
-            for behind in (0, length):
+            for behind, furthest in ((0, 0), self.windows.extents[kind]):
                 # Those that enter, then those that leave: others are too old or too young for it.
-                oldest, youngest = step.old_watermark - behind - slide, step.watermark - behind
+                oldest, youngest = step.old_watermark - furthest - self.windows.slide, step.watermark - behind
                 some = np.flatnonzero((whole.first >= oldest) & (whole.first < youngest))
                 end = self.windows.moved(kind, whole.first[some], leaves=bool(behind))
                 passed = (end > step.old_watermark) & (end <= step.watermark)
