@@ -53,7 +53,7 @@ test: lint ## Format, lint, types and all tests
 		--ignore=tests/spark/test_cluster.py --ignore=tests/test_wheels.py
 
 properties: $(STAMP) ## Thousands of examples for every property of the engine and of streams, new ones each time. Takes hours. EXAMPLES=6000
-	HYPOTHESIS_PROFILE=long SLICEWISE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n 2 -q -m "hypothesis and not spark" \
+	HYPOTHESIS_PROFILE=long SLICEWISE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n 2 -q -m "not spark" \
 		tests/slicing tests/spark/test_stream_properties.py
 
 coverage: $(STAMP) ## Which lines the quick tests run; a report, not a gate

@@ -70,8 +70,8 @@ def _rows(workload: Any, panel: list[Any], key: Key, full: Mapping[Any, Values],
     """The row of every tick at which any window has rows."""
     ends = sorted({end for of, name, _, end in full if of == key and name in {query.name for query in panel}})
     # Of windows that end together, where a day did not take place, the tick has the longest.
-    mine = sorted((start, name, end) for of, name, start, end in full if of == key)
-    known = {(name, end): full[key, name, start, end] for start, name, end in reversed(mine)}
+    windows = sorted((start, name, end) for of, name, start, end in full if of == key)
+    known = {(name, end): full[key, name, start, end] for start, name, end in reversed(windows)}
     return {
         end: _row(panel, [known.get((q.name, end), _nothing(workload, q)) for q in panel], wide=wide) for end in ends
     }
