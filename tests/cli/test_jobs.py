@@ -112,7 +112,7 @@ def test_a_job_says_which_shape_results_have(tmp_path):
     (kind,) = mistakes(tmp_path, ROLLING + visits + wide)
     assert kind.endswith(
         "[results] query 'visits': shape='wide' takes windows that end at ticks, sw.tumbling and sw.sliding on event "
-        "time without `zone`; got session('5 minutes'); give it a workload of its own"
+        "time; got session('5 minutes'); give it a workload of its own"
     )
     (word,) = mistakes(tmp_path, changed(ROLLING, "csv", "parquet") + '[results]\nshape = "broad"\n')
     assert word.endswith("`results.shape` must be 'long' or 'wide'; got 'broad'")
