@@ -13,7 +13,7 @@ import slicewise as sw
 from slicewise.errors import DataError
 from slicewise.plan.plan import VALUES
 from slicewise.slicing.operator import Operator
-from slicewise.spark.streaming import key_chunks, packs
+from slicewise.spark.streaming import chunks, key_chunks, packs
 from slicewise.testing import Oracle, fold
 from slicewise.testing.expressions import is_meant
 from slicewise.times import INFINITY
@@ -132,7 +132,8 @@ def test_a_stream_that_is_stopped_anywhere_goes_on_from_bytes_alone(workload, ba
         for batch in batches:
             if data.draw(st.booleans()):
                 stream = stream.again(workers=Workers())
-            found.append(stream.batch(batch))
+            with mock.patch.object(chunks, "SMALL", data.draw(st.sampled_from([0, 300, 32_768]))):  # bytes in one chunk
+                found.append(stream.batch(batch))
     assert_same(found, expected)
 
 

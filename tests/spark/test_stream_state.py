@@ -14,6 +14,7 @@ import pytest
 
 import slicewise as sw
 from slicewise.errors import StateError
+from slicewise.spark.streaming import chunks as time_chunks
 from slicewise.spark.streaming import inspecting, key_chunks
 from slicewise.spark.streaming.packs import read_rows
 from slicewise.spark.streaming.processor import FORMAT, HEAD, OLDEST
@@ -67,6 +68,7 @@ def run_for(stream, batches, width=10, keys="ab"):
 
 
 @matrix(kind=["slices", "rows"], workers=[0, 1])
+@mock.patch.object(time_chunks, "SMALL", 0)
 def test_a_micro_batch_writes_only_the_chunks_that_it_touched(kind, workers):
     workload = SUMS if kind == "slices" else ORDERED
     long = workload.with_delays(0, 0).query("long", sw.sliding(2000, every=10), m=sw.max("v"))
@@ -85,6 +87,35 @@ def test_a_micro_batch_writes_only_the_chunks_that_it_touched(kind, workers):
     assert sum(by_time.values()) <= 10 * 3 * kinds
     assert written["keys 0"] == 0
     assert written[HEAD] == 10
+
+
+@pytest.mark.parametrize(("workload", "kind"), [(SUMS, "slices"), (ORDERED, "tuples")])
+def test_what_is_small_is_written_in_one_piece(workload, kind):
+    """Windows of 20 every 5: a micro-batch of 200 would touch many chunks, and leave as many behind."""
+    stream = fake(workload, shards=1)
+    assert stream.job.width <= 4
+    run_for(stream, 5, 200)
+    assert [name for name in stream.heads()[0]["directory"] if name.startswith(kind)] == [f"{kind} 0"]
+    written = stream.handles[0].map.written
+    assert {name: times for name, times in written.items() if name.startswith(kind)} == {f"{kind} 0": 5}
+
+
+def test_what_has_grown_is_cut_by_time_and_what_has_shrunk_is_not():
+    stream = fake(SUMS, shards=1)
+    names = [str(n) for n in range(500)]
+    directories = []
+    for first, keys in ((0, "ab"), (100, names), (200, names), (900, "ab")):
+        stream.batch([rows(range(first, first + 100), keys) + rows([first + 99] * len(keys), keys)])
+        directories.append([name for name in stream.heads()[0]["directory"] if name.startswith("slices")])
+    assert [len(directory) > 1 for directory in directories] == [False, True, True, False]
+
+
+def test_objects_are_never_small():
+    how = {"identity": [], "name": "kept", "commutative": True, "result": "array<bigint>"}
+    kept = sw.aggregate(lift=lambda v: [v], combine=lambda a, b: a + b, **how)
+    stream = fake(BASE.query("q", sw.sliding(20, every=5), l=kept("v")), shards=1)
+    run_for(stream, 1, 100)
+    assert len([name for name in stream.heads()[0]["directory"] if name.startswith("slices")]) > 1
 
 
 COUNTING = {

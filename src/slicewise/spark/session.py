@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -13,11 +14,21 @@ from pyspark.sql import SparkSession
 from slicewise.errors import SetupError
 from slicewise.installation import OLDEST_JAVA, Problem, find_java, find_spark_home, python_problem
 
-__all__ = ["check_java", "check_streaming", "check_workers", "local_session", "setting", "share_py_files"]
+__all__ = [
+    "check_java",
+    "check_streaming",
+    "check_workers",
+    "local_session",
+    "setting",
+    "share_py_files",
+    "shared_workers",
+]
 
 #: The setting of the state store, and the one that slicewise needs.
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+#: The variable by which a worker leaves frames of PySpark out of the errors that it reports.
+SIMPLIFIED = "SPARK_SIMPLIFIED_TRACEBACK"
 #: How Spark logs in a session of ours: it reads this file before its first message.
 QUIET = Path(__file__).with_name("quiet.properties")
 
@@ -155,6 +166,34 @@ def share_py_files(session: SparkSession) -> None:
     shared = [path for path in sys.path if Path(path).is_relative_to(folder)]
     known = environment.get("PYTHONPATH", "").split(os.pathsep)
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*shared, *filter(None, known)]))
+
+
+@contextmanager
+def shared_workers(session: SparkSession) -> Iterator[None]:
+    """Let stateful code that is described meanwhile run in the workers of all other functions of a session.
+
+    Spark starts workers for every environment, and that of stateful code lacks one variable, by which Python leaves its
+    own frames out of an error. With it the processes that have packed rows, and imported what that takes, also keep the
+    shards: half as many of them have to start.
+    """
+    environment = _environment(session)
+    shared = setting(session, "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled", "true") == "true"
+    if environment is None or not shared or SIMPLIFIED in environment:
+        yield
+        return
+    environment[SIMPLIFIED] = "1"
+    try:
+        yield
+    finally:
+        del environment[SIMPLIFIED]
+
+
+def _environment(session: SparkSession) -> dict[str, str] | None:
+    """The environment of the session's functions; None for Spark Connect, and where a platform shows no context."""
+    try:
+        return session.sparkContext.environment  # type: ignore[no-any-return]
+    except Exception:
+        return None
 
 
 def _check_python(python: str, *, streams: bool) -> None:

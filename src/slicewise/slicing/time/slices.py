@@ -81,6 +81,11 @@ class Slices:
         arrays += [p for parts in self.parts for p in parts] + list(self.marks.values())
         return sum(a.nbytes for a in arrays)
 
+    @property
+    def has_objects(self) -> bool:
+        """Whether partials are Python objects."""
+        return any(p.dtype.hasobject for parts in self.parts for p in parts)
+
     def take(self, index: np.ndarray | slice) -> Slices:
         """The slices at ``index``."""
         return Slices(

@@ -59,6 +59,11 @@ class Tuples:
         """Bytes in arrays; Python objects are counted as pointers."""
         return bytes_of((self.key, self.time, self.closed_gaps, self.unreported, *self.columns.values()))
 
+    @property
+    def has_objects(self) -> bool:
+        """Whether a column holds Python objects."""
+        return any(column.values.dtype.hasobject for column in self.columns.values())
+
     def take(self, index: np.ndarray | slice) -> Tuples:
         """The rows at ``index``."""
         columns = {n: c.take(index) for n, c in self.columns.items()}

@@ -19,9 +19,10 @@ from pyspark.sql.streaming.stateful_processor import TimerValues
 
 from slicewise.spark.arrow_io import from_ipc, to_ipc
 from slicewise.spark.output import Output
+from slicewise.spark.session import shared_workers
 from slicewise.spark.shipping import carried, for_workers
 from slicewise.spark.streaming.packs import SHARD
-from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
+from slicewise.spark.streaming.processor import ShardJob, ShardProcessor, deferred
 from slicewise.spark.streaming.shard_reports import SHARD_METRICS, bounded
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ REPORT = T.StructType(
 def pandas_reports(packs: DataFrame, job: ShardJob) -> DataFrame:
     """The reports of all shards on their packs: metrics as in every other version, results as bytes."""
     packs = packs.withColumn("latest", F.col("latest").cast("string"))
-    processor = carried(PandasShardProcessor(job), packs.sparkSession)
-    reports = packs.groupBy(SHARD).transformWithStateInPandas(processor, REPORT, "append", "none")
+    processor = carried(deferred(PandasShardProcessor(job)), packs.sparkSession)
+    with shared_workers(packs.sparkSession):
+        reports = packs.groupBy(SHARD).transformWithStateInPandas(processor, REPORT, "append", "none")
     metrics = F.struct(*(F.col(name).cast("long").alias(name) for name in SHARD_METRICS.names))
     return reports.select(metrics.alias("metrics"), "results")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import pickle
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import cloudpickle
 from pyspark.sql import Row
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
@@ -36,7 +38,7 @@ from slicewise.spark.streaming.shard_reports import KEPT, reports
 from slicewise.times import INFINITY
 from slicewise.workload import Workload, with_stamped_rows, without_where
 
-__all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor"]
+__all__ = ["CHUNKS_STATE", "HEAD", "ShardJob", "ShardProcessor", "deferred"]
 
 #: The state variable that holds the chunks, by name. Passed as types: text would be parsed by the JVM at every call.
 CHUNKS_STATE = "chunks"
@@ -282,6 +284,30 @@ class ShardProcessor(StatefulProcessor):
         if not os.environ.get("SLICEWISE_NO_CACHE"):
             DECODED.keep((self.job.run, *key), version, shard)
         return head
+
+
+def deferred(processor: ShardProcessor) -> StatefulProcessor:
+    """A processor that names its state at once, and is unpickled as a whole where there are packs.
+
+    Whenever a stream starts, Spark starts a Python on the driver that is asked for the names of states, and ends. The
+    class of a function is pickled by value: that Python imports nothing of slicewise, nor NumPy and Arrow.
+    """
+    pickled: bytes = cloudpickle.dumps(processor)
+    state, name, chunk = CHUNKS_STATE, _NAME, _CHUNK
+
+    class _Deferred(StatefulProcessor):
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self.chunks = handle.getMapState(state, name, chunk)
+
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Any]:
+            inner = pickle.loads(pickled)
+            inner.chunks = self.chunks
+            return inner.handleInputRows(key, rows, timerValues)  # type: ignore[no-any-return]
+
+        def close(self) -> None:
+            pass
+
+    return _Deferred()
 
 
 def _failed_windows(shard: Shard, *, fail: bool) -> dict[str, int]:

@@ -71,9 +71,8 @@ def bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def results_in(received: DataFrame, output: Output) -> DataFrame:
     """The results as rows, in the columns that Python sends."""
-    columns = [F.col(f"results.{name}") for name in output.arrow_schema().names]
-    rows = received.select(F.inline(F.arrays_zip(*columns)))
-    return rows.toDF(*output.arrow_schema().names)
+    columns = (f"results.{name}" for name in output.arrow_schema().names)
+    return received.select(F.expr(f"inline(arrays_zip({', '.join(columns)}))"))
 
 
 def _listed(array: pa.Array) -> Any:

@@ -17,13 +17,13 @@ from slicewise.plan.routes import carries_stamps
 from slicewise.slicing import ahead_length, describe, fingerprint
 from slicewise.spark.known_frame import named
 from slicewise.spark.output import Output, check_known_types, micros
-from slicewise.spark.session import setting
+from slicewise.spark.session import setting, shared_workers
 from slicewise.spark.shipping import carried, for_workers
 from slicewise.spark.source import TIME, Source, column, value_name
 from slicewise.spark.streaming.heartbeat import with_heartbeat
 from slicewise.spark.streaming.packs import NOW, PACK, ROW, SHARD, Packer
 from slicewise.spark.streaming.pandas_state import pandas_reports, results_in_bytes
-from slicewise.spark.streaming.processor import ShardJob, ShardProcessor
+from slicewise.spark.streaming.processor import ShardJob, ShardProcessor, deferred
 from slicewise.spark.streaming.shard_ids import shard_ids, shard_number
 from slicewise.spark.streaming.shard_reports import LATEST, SHARD_METRICS, report_type, results_in
 from slicewise.spark.types import arrow_type
@@ -68,13 +68,15 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
         packs = with_heartbeat(packs, ids, job.idle)
     shards = packs.groupBy(SHARD)
     if has_row_state(shards):
-        processor = carried(ShardProcessor(job), session)
-        reports = shards.transformWithState(processor, report_type(job.output), "append", "none")
+        processor = carried(deferred(ShardProcessor(job)), session)
+        with shared_workers(session):
+            reports = shards.transformWithState(processor, report_type(job.output), "append", "none")
         unpacked = results_in
     else:
         reports, unpacked = pandas_reports(packs, job), results_in_bytes
     name = f"slicewise {fingerprint(describe(workload, False))}"
-    metrics = [F.sum(f"metrics.{c}").alias(c) for c in SHARD_METRICS.names if c not in LATEST]
+    # As text: every function that is called takes the JVM a dozen round trips.
+    metrics = [F.expr(f"sum(metrics.{c}) AS {c}") for c in SHARD_METRICS.names if c not in LATEST]
     latest = {c: F.max(f"metrics.{c}") for c in LATEST}
     if pa.types.is_timestamp(source.time_type):
         latest["watermark"] = F.timestamp_micros(micros(latest["watermark"], plan.schema.unit))
