@@ -88,6 +88,41 @@ def in_turns(repeat: int, *runs: Callable[[], float]) -> list[list[float]]:
     return [list(seconds) for seconds in zip(*[[run() for run in runs] for _ in range(repeat)], strict=True)]
 
 
+@dataclass(frozen=True)
+class Process:
+    """A process: CPU seconds, with those of its children that have ended; bytes in memory; and how it was called."""
+
+    number: int
+    parent: int
+    cpu: float
+    resident: int
+    command: str
+
+
+def processes() -> list[Process]:
+    """This process and all that it has started, directly or not; only on Linux."""
+    everybody = [process for path in Path("/proc").glob("[0-9]*") if (process := _process(path)) is not None]
+    family = {os.getpid()}
+    while children := {p.number for p in everybody if p.parent in family and p.number not in family}:
+        family |= children
+    return [process for process in everybody if process.number in family]
+
+
+def _process(path: Path) -> Process | None:
+    try:
+        fields = (path / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        command = (path / "cmdline").read_text(encoding="utf-8").replace("\0", " ")
+    except OSError:  # it has ended meanwhile
+        return None
+    cpu = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return Process(int(path.name), int(fields[1]), cpu, int(fields[21]) * os.sysconf("SC_PAGE_SIZE"), command)
+
+
+def cpu_of(some: Sequence[Process]) -> float:
+    """CPU seconds of some processes together."""
+    return sum(process.cpu for process in some)
+
+
 def versions() -> dict[str, str]:
     """The versions of packages that matter, of those that are installed."""
     installed = {}
