@@ -191,7 +191,7 @@ def shared_workers(session: SparkSession) -> Iterator[None]:
 def _environment(session: SparkSession) -> dict[str, str] | None:
     """The environment of the session's functions; None for Spark Connect, and where a platform shows no context."""
     try:
-        return session.sparkContext.environment  # type: ignore[no-any-return]
+        return session.sparkContext.environment
     except Exception:
         return None
 

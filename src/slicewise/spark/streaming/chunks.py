@@ -70,9 +70,9 @@ def split(
         for at in np.unique(ticks.key // KEYS).tolist():
             changes.add(f"ticks {number} {at}", partial(_ticks, ticks, at))
     lasting = bound.engine.time.reported.lasting(True)
-    numbers, bucket = np.unique(lasting.key // KEYS, return_inverse=True)
+    numbers, bucket = _buckets(lasting.key // KEYS)
     contents = _reported_digests(bound, lasting, bucket, len(numbers))
-    for i, number in enumerate(numbers.tolist()):
+    for i, number in enumerate(numbers):
         changes.add(f"reported {number}", partial(_part, lasting, bucket, i), contents[i])
     return dump(_without_chunks(state, bound).to_data(), trust), changes.chunks, changes.directory
 
@@ -133,8 +133,13 @@ def _by_time(rows: Slices | Tuples, times: np.ndarray, width: int) -> tuple[list
     """
     if rows.nbytes <= SMALL and not rows.has_objects:
         return [0][: len(rows)], np.zeros(len(rows), np.int64)
-    numbers, bucket = np.unique(times // width, return_inverse=True)
-    return numbers.tolist(), bucket
+    return _buckets(times // width)
+
+
+def _buckets(numbers: np.ndarray) -> tuple[list[int], np.ndarray]:
+    """The different numbers of chunks, and for each row the place of its own among them."""
+    chunks, bucket = np.unique(numbers, return_inverse=True)
+    return chunks.tolist(), bucket
 
 
 def _slice_digests(bound: BoundState, slices: Slices, bucket: np.ndarray, count: int) -> list[str]:

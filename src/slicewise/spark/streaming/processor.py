@@ -292,7 +292,7 @@ def deferred(processor: ShardProcessor) -> StatefulProcessor:
     Whenever a stream starts, Spark starts a Python on the driver that is asked for the names of states, and ends. The
     class of a function is pickled by value: that Python imports nothing of slicewise, nor NumPy and Arrow.
     """
-    pickled: bytes = cloudpickle.dumps(processor)
+    pickled: bytes = cloudpickle.dumps(processor)  # type: ignore[no-untyped-call]
     state, name, chunk = CHUNKS_STATE, _NAME, _CHUNK
 
     class _Deferred(StatefulProcessor):
