@@ -3,13 +3,15 @@
     python benchmarks/spark_batch.py [--rows N] [--keys K ...] [--only NAME ...] [--limit SECONDS] [--save FILE]
 
 5 million rows of 16 keys over 5000 s, and again of 100 000 keys over 100 s: windows of 1000 s, 100 000 keys and 5000
-s would be half a billion results, whoever computes them. Each case stands beside Spark's own way, where there is one,
-and beside the floor: ``groupBy(keys, unix_micros(ts) div 1000000)``, which slices by the second and does nothing
-else. With many keys, slices are about as many as rows, and ``shuffle="rows"`` is used.
+s would be half a billion results, whoever computes them; and sessions of 1000 keys over 5000 s. Each case stands
+beside Spark's own way, where there is one, and beside the floor: ``groupBy(keys, unix_micros(ts) div 1000000)``, which
+slices by the second and does nothing else. With few keys, which have rows in every second, sliding windows stand beside
+an expert's way: that grouping, and a RANGE frame over it.
 
 Data lies in Parquet; a measurement writes to the ``noop`` sink, after a first run that warms up, and is the median of
-the runs. Spark's own way runs in a process of its own and is stopped when a run takes longer than ``--limit``: it may
-hang while it plans, when there is no job yet that could be cancelled.
+the runs. Where they are to be told apart by little, ours and Spark's take turns. Elsewhere Spark's own way runs in a
+process of its own and is stopped when a run takes longer than ``--limit``: it may hang while it plans, when there is no
+job yet that could be cancelled.
 
 Answers: the number of results and the sums of all totals and counts from Spark's own way, where it is fast enough to be
 asked again, and all windows of some keys from NumPy over the same rows.
@@ -23,13 +25,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from _harness import Spread, arguments, bar, clock, heading, load, median_of, save
+from _harness import Spread, arguments, bar, clock, heading, in_turns, load, median_of, save
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -39,6 +42,10 @@ from slicewise.spark import local_session
 SECOND = 1_000_000
 #: How many keys are checked window by window.
 CHECKED = 4
+#: The gaps of sessions, and in how many keys; of so many rows, most sessions hold one, some, and all of a key.
+GAPS, KEYS_OF_SESSIONS = ("8 milliseconds", "1 second", "5 minutes"), (16, 1000, 100_000)
+#: The lengths of twenty sliding windows, in seconds.
+TWENTY = range(10, 210, 10)
 TOTALS = {"total": sw.sum("v"), "n": sw.count()}
 
 
@@ -49,6 +56,10 @@ class Case:
     name: str
     workload: sw.Workload
     own: Callable[[DataFrame], DataFrame] | None = None
+    #: Ours and Spark's take turns, in one session.
+    in_turns: bool = False
+    #: Spark's way has no windows that end after the second of the last row.
+    until_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,19 +72,14 @@ class Data:
     keys: int
     span: int
     sample: dict[int, tuple[np.ndarray, np.ndarray]]
-    shuffle: str
+    shuffle: str | None
 
     def run(self, case: Case) -> DataFrame:
         """The results of a case by slicewise."""
         return case.workload.run(self.frame, shuffle=self.shuffle)
 
-    @property
-    def gap(self) -> float:
-        """The gap of sessions, in seconds: half of what lies between two rows of a key."""
-        return round(self.span * self.keys / self.rows / 2, 3)
 
-
-def write_rows(spark: SparkSession, folder: Path, rows: int, keys: int, span: int, shuffle: str) -> Data:
+def write_rows(spark: SparkSession, folder: Path, rows: int, keys: int, span: int, shuffle: str | None) -> Data:
     """Rows with random times, keys and values, from a seed, written once."""
     path = str(folder / f"rows-{keys}")
     step = span * SECOND // rows
@@ -151,18 +157,66 @@ def totals_plain() -> list:
     return [F.sum("v"), F.count(F.lit(1))]
 
 
-def seconds_of_a_table(span: int) -> sw.windows.TableEdges:
-    """Windows of a second each, as the rows of a table in any order."""
-    start = np.random.default_rng(3).permutation(span + 1) * SECOND
-    bounds = {"start": start, "end": start + SECOND}
+def frames(lengths: Iterable[int]) -> Callable[[DataFrame], DataFrame]:
+    """An expert's way for sliding windows every second: totals of seconds, and a RANGE frame over them for each length.
+
+    Spark shuffles the totals once, however many frames there are.
+    """
+
+    def own(frame: DataFrame) -> DataFrame:
+        found = []
+        for length in lengths:
+            framed = Window.partitionBy("k").orderBy("s").rangeBetween(-(length - 1), 0)
+            sums = [F.sum(name).over(framed).alias(name) for name in ("total", "n")]
+            found.append(floor(frame).select("k", F.lit(f"s{length}").alias("query"), "s", *sums))
+        return reduce(DataFrame.union, found)
+
+    return own
+
+
+def slides(lengths: Iterable[int]) -> sw.Workload:
+    """Sliding windows every second."""
+    workload = base()
+    for length in lengths:
+        workload = workload.query(f"s{length}", sw.sliding(f"{length} seconds", every="1 second"), **TOTALS)
+    return workload
+
+
+def table_of_edges(edges: np.ndarray) -> sw.windows.TableEdges:
+    """Windows between neighbouring edges, as the rows of a table in any order."""
+    order = np.random.default_rng(3).permutation(len(edges) - 1)
+    bounds = {"start": edges[:-1][order], "end": edges[1:][order]}
     return sw.edges({name: pa.array(at).cast(pa.timestamp("us", "UTC")) for name, at in bounds.items()})
 
 
-def cases(gap: float, span: int) -> Iterator[Case]:
-    yield Case(
-        "tumbling 1 s", base().query("q", sw.tumbling("1 second"), **TOTALS), grouped(F.window("ts", "1 second"))
-    )
+def seconds_of_a_table(span: int) -> sw.windows.TableEdges:
+    """Windows of a second each."""
+    return table_of_edges(np.arange(span + 2) * SECOND)
+
+
+def uneven_table(span: int) -> sw.windows.TableEdges:
+    """As many windows, of 0.6 to 1.4 seconds."""
+    return table_of_edges(np.arange(span + 2) * SECOND + np.random.default_rng(4).integers(0, 400_000, span + 2))
+
+
+def sessions() -> Iterator[Case]:
+    for gap in GAPS:
+        own = grouped(F.session_window("ts", gap))
+        yield Case(f"session, {gap}", base().query("q", sw.session(gap), **TOTALS), own, in_turns=True)
+
+
+def cases(span: int, keys: int) -> Iterator[Case]:
+    """The cases for so many keys."""
+    if keys == KEYS_OF_SESSIONS[1]:
+        yield from sessions()
+        return
+    tumbling = base().query("q", sw.tumbling("1 second"), **TOTALS)
+    yield Case("tumbling 1 s", tumbling, grouped(F.window("ts", "1 second")), in_turns=True)
     yield Case("the same from a table", base().query("q", seconds_of_a_table(span), **TOTALS))
+    yield Case("from an uneven table", base().query("q", uneven_table(span), **TOTALS))
+    if keys <= KEYS_OF_SESSIONS[0]:
+        yield Case("one beside a frame", slides([100]), frames([100]), in_turns=True, until_last=True)
+        yield Case("twenty beside frames", slides(TWENTY), frames(TWENTY), in_turns=True, until_last=True)
     pair = (
         base()
         .query("q", sw.tumbling("1 second"), **TOTALS)
@@ -182,8 +236,7 @@ def cases(gap: float, span: int) -> Iterator[Case]:
     for queries, unit in ((1, "seconds"), (10, "seconds"), (100, "seconds"), (1000, "seconds"), (100, "milliseconds")):
         own = one_after_another(queries, unit) if queries <= 10 else None
         yield Case(f"{queries} concurrent, {unit}", concurrent(queries, unit), own)
-    text = f"{round(gap * 1000)} milliseconds"
-    yield Case("session", base().query("q", sw.session(text), **TOTALS), grouped(F.session_window("ts", text)))
+    yield from sessions()
     rows = sw.sliding(sw.rows(1000), every=sw.rows(1))
     yield Case("rows 1000 / 1", base().query("q", rows, **TOTALS), last_rows(1000))
 
@@ -201,9 +254,26 @@ def seconds_of(frame: DataFrame) -> float:
     return clock(lambda: frame.write.format("noop").mode("overwrite").save())
 
 
+def both_seconds(case: Case, data: Data, runs: int, limit: float) -> tuple[float, float | None]:
+    """How long slicewise takes, and Spark's own way, where there is one and it is done in time."""
+    if case.in_turns:
+        pairs = in_turns(
+            runs + 1, *(lambda f=f: seconds_of(f()) for f in (lambda: data.run(case), lambda: _own(case, data)))
+        )
+        ours, own = (Spread.of(seconds[1:]).median for seconds in pairs)
+        return ours, own
+    ours = median_of(lambda: seconds_of(data.run(case)), runs)
+    return ours, None if case.own is None else own_seconds(case, data, runs, limit)
+
+
+def _own(case: Case, data: Data) -> DataFrame:
+    assert case.own is not None
+    return case.own(data.frame)
+
+
 def own_seconds(case: Case, data: Data, runs: int, limit: float) -> float | None:
     """The median of Spark's own way, None if a run took longer than the limit. One slow run is enough."""
-    command = [sys.executable, __file__, "--own", case.name, data.path, str(data.gap), str(data.span), str(runs)]
+    command = [sys.executable, __file__, "--own", case.name, data.path, str(data.span), str(data.keys), str(runs)]
     found: list[float] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
         lines: queue.Queue[str] = queue.Queue()
@@ -219,11 +289,11 @@ def own_seconds(case: Case, data: Data, runs: int, limit: float) -> float | None
     return Spread.of(found[1:] or found).median
 
 
-def run_own(name: str, path: str, gap: str, span: str, runs: str) -> None:
+def run_own(name: str, path: str, span: str, keys: str, runs: str) -> None:
     """In the process of its own: a line when the session is there, then one for each run."""
     spark = session()
     frame = spark.read.parquet(path)
-    (case,) = (case for case in cases(float(gap), int(span)) if case.name == name)
+    (case,) = (case for case in cases(int(span), int(keys)) if case.name == name)
     print("ready", flush=True)
     for _ in range(int(runs) + 1):
         assert case.own is not None
@@ -244,7 +314,9 @@ def check(case: Case, data: Data, own_in_time: bool) -> int:
     found = data.run(case)
     mine = _summary(found)
     if own_in_time and case.own is not None:
-        assert mine == _summary(case.own(data.frame)), f"{case.name}: {mine}, Spark says otherwise"
+        last = F.timestamp_micros(F.lit(_last_second(data) + SECOND))
+        both = _summary(found.where(F.col("window.end") <= last)) if case.until_last else mine
+        assert both == _summary(case.own(data.frame)), f"{case.name}: {both}, Spark says otherwise"
     shown = found.where(F.col("k") < CHECKED).select(
         "k",
         "query",
@@ -265,6 +337,12 @@ def check(case: Case, data: Data, own_in_time: bool) -> int:
     return mine[0]
 
 
+def _last_second(data: Data) -> int:
+    """The second of the last row, which all keys have rows in where an expert's way is compared."""
+    last = int(data.frame.agg(F.unix_micros(F.max("ts"))).collect()[0][0])
+    return last // SECOND * SECOND
+
+
 def _summary(frame: DataFrame) -> tuple[int, int, int]:
     return tuple(frame.agg(F.count(F.lit(1)), F.sum("total"), F.sum("n")).collect()[0])
 
@@ -276,8 +354,9 @@ def _expected(window: object, times: np.ndarray, values: np.ndarray) -> tuple[np
         high = np.append(low[1:], len(times))
         start = times[low]
     elif window.kind == "edges":
-        start, low = np.unique(times // SECOND * SECOND, return_index=True)
-        high = np.append(low[1:], len(times))
+        begins, ends = window.table.list.start, window.table.list.end
+        low, high = np.searchsorted(times, begins), np.searchsorted(times, ends)
+        start, low, high = (x[low < high] for x in (begins, low, high))
     elif window.length.measure.kind == "rows":
         start = low = np.arange(max(0, len(times) - window.length.size + 1))
         high = low + window.length.size
@@ -293,19 +372,15 @@ def _expected(window: object, times: np.ndarray, values: np.ndarray) -> tuple[np
 
 
 def measure(data: Data, only: list[str], runs: int, limit: float) -> Iterator[dict]:
-    print(
-        f"\n{data.rows:,} rows, {data.keys:,} keys, {data.span} s of data, sessions with a gap of {data.gap} s, "
-        f"shuffle={data.shuffle!r}"
-    )
+    print(f"\n{data.rows:,} rows, {data.keys:,} keys, {data.span} s of data, shuffle={data.shuffle!r}")
     base_time = median_of(lambda: seconds_of(floor(data.frame)), runs)
     print(f"  {'':<28} {'results':>11} {'s':>7} {'M rows/s':>9} {'Spark, s':>9} {'x Spark':>8} {'x floor':>8}")
     print(f"  {'floor: group by second':<28} {'':>11} {base_time:>7.2f} {data.rows / base_time / 1e6:>9.2f}")
     yield {"keys": data.keys, "case": "floor", "seconds": base_time, "rows": data.rows}
-    for case in cases(data.gap, data.span):
+    for case in cases(data.span, data.keys):
         if only and not any(name in case.name for name in only):
             continue
-        ours = median_of(lambda c=case: seconds_of(data.run(c)), runs)
-        own = None if case.own is None else own_seconds(case, data, runs, limit)
+        ours, own = both_seconds(case, data, runs, limit)
         results = check(case, data, own_in_time=own is not None and own < limit / 4)
         there = "" if case.own is None else (f">{limit:.0f}" if own is None else f"{own:.2f}")
         ratio = None if case.own is None else (limit if own is None else own) / ours
@@ -345,15 +420,24 @@ def bars(found: list[dict]) -> None:
     if thousand:
         bar("sliding 1000 s / 1 s, within 2 times of the floor", thousand["seconds"] / thousand["floor"], at_most=2)
     if one:
-        bar("one tumbling window, at most 1.2 times Spark's time", 1 / against_spark(one), at_most=1.2)
+        bar("one tumbling window, at most 1.1 times Spark's time", 1 / against_spark(one), at_most=1.1)
     if single and concurrent_100:
         bar("100 concurrent, within 3 times of one", concurrent_100["seconds"] / single["seconds"], at_most=3)
-    for name, same in (("the same from a table", "tumbling 1 s"), ("from a table, and", "tumbling 1 s, and")):
-        pair = [next((f for f in found if f["keys"] == few and f["case"].startswith(n)), None) for n in (name, same)]
+    tables = {
+        "windows from a table": ("the same from a table", "tumbling 1 s"),
+        "windows from an uneven table": ("from an uneven table", "tumbling 1 s"),
+        "windows from a table, beside a sliding window": ("from a table, and sliding", "tumbling 1 s, and sliding"),
+    }
+    for what, names in tables.items():
+        pair = [by.get((few, name)) for name in names]
         if pair[0] and pair[1]:
-            beside = ", beside a sliding window" if "and" in name else ""
-            ratio = pair[0]["seconds"] / pair[1]["seconds"]
-            bar(f"windows from a table{beside}, within 1.5 times of tumbling", ratio, at_most=1.5)
+            bar(f"{what}, within 1.5 times of tumbling", pair[0]["seconds"] / pair[1]["seconds"], at_most=1.5)
+    for name, least in (("one beside a frame", 1), ("twenty beside frames", 5)):
+        if (few, name) in by:
+            bar(f"{name}, at least {least} times as fast", against_spark(by[few, name]), at_least=least)
+    for f in found:
+        if f["case"].startswith("session"):
+            bar(f"{f['case']}, {f['keys']:,} keys, never slower than Spark", against_spark(f), at_least=1)
     slowest = [(against_spark(f), f["case"]) for f in found if f["keys"] == many and (f.get("spark") or f.get("limit"))]
     if slowest and many > few:
         bar(f"{many:,} keys, never slower than Spark ({min(slowest)[1]})", min(slowest)[0], at_least=1)
@@ -403,11 +487,9 @@ def draw(found: list[dict], path: Path) -> None:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--keys", type=int, nargs="+", default=[16, 100_000])
+    parser.add_argument("--keys", type=int, nargs="+", default=list(KEYS_OF_SESSIONS))
     parser.add_argument("--only", nargs="+", default=[], help="cases whose name contains one of these")
-    parser.add_argument(
-        "--shuffle", choices=["slices", "rows"], help="slices for few keys and rows for many by default"
-    )
+    parser.add_argument("--shuffle", choices=["slices", "rows"], help="instead of what slicewise chooses")
     parser.add_argument("--limit", type=float, default=600, help="stop Spark's own way after so many seconds")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--draw", type=Path, help="draw figures that were saved before, and do nothing else")
@@ -425,8 +507,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for keys in given.keys:
             span = (5000 if keys <= 1000 else 100) * given.rows // 5_000_000
-            shuffle = given.shuffle or ("slices" if keys <= 1000 else "rows")
-            data = write_rows(spark, Path(folder), given.rows, keys, max(span, 20), shuffle)
+            data = write_rows(spark, Path(folder), given.rows, keys, max(span, 20), given.shuffle)
             found += measure(data, given.only, given.runs, given.limit)
     bars(found)
     save(given.save, found)

@@ -58,7 +58,7 @@ class RunOptions:
     idle: str | None = _option(None, only=STREAMS)
     bad: str | None = _option(None, "fail")
     ahead: str | None = _option(None, only=STREAMS, why="a batch has no clock that a second run would share")
-    shuffle: str = _option("slices", "slices", "rows", only=BATCHES)
+    shuffle: str | None = _option(None, "slices", "rows", only=BATCHES)
     ordered: bool = _option(False, kind=FLAG)
     store: str | None = _option(None, "lazy", "eager", "prefix")
     max_slice: int | str | None = _option(None, kind=SIZE)

@@ -32,7 +32,7 @@ def test_every_decision_has_its_reason_beside_it():
     assert "eager" in lines["max('v')"]
     assert "\n  and each row: ts, v, page\n\non Spark\n" in said
     routes = [line[2:].split("  ")[0] for line in said[said.index("on Spark") :].splitlines()[1:]]
-    assert [name for name in routes if name.strip()] == ["trend", "visit", "recent", "as a stream"]
+    assert [name for name in routes if name.strip()] == ["trend", "visit", "recent", "as a batch", "as a stream"]
 
 
 def test_what_is_kept_once_for_several_aggregates_is_said():

@@ -12,7 +12,7 @@ from slicewise.errors import QueryError
 from slicewise.plan.axes import Marks, MeasureScale, Positions, Units, axes_of, scale_of
 from slicewise.plan.condition_sql import UntranslatableError, condition_sql
 from slicewise.plan.explain import explain_routes
-from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, route_of
+from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, choose_shuffle, is_left_to_spark, route_of
 from tests.aggregates.over import make
 
 TYPES = {
@@ -180,8 +180,9 @@ def test_routes_are_explained_in_columns():
         .query("recent", sw.sliding(sw.rows(10), every="5 seconds"), mean=sw.avg("v"))
     )
     assert explain_routes(workload) == [
-        "  trend        slices  sliced in the JVM, composed in NumPy",
+        "  trend        slices  each window is one slice, which Spark's own aggregation computes",
         "  recent       rows    only rows in order tell where the windows of sliding(rows(10), every='5 seconds') lie",
+        "  as a batch   slices  by key and window, as Spark's own aggregation does",
         "  as a stream  rows    sent to the shards as they are: query 'recent' is forward context aware: later rows",
         "                       place earlier edges",
     ]
@@ -193,5 +194,83 @@ def test_of_many_queries_twelve_are_explained():
         workload = workload.query(f"q{i}", sw.sliding(sw.rows(10), every=sw.rows(i + 1)), n=sw.count())
     lines = explain_routes(workload)
     assert lines[12] == "  and 8 more"
-    assert lines[13].startswith("  as a stream  rows    sent to the shards as they are: query 'q0' counts rows")
+    assert lines[13] == "  as a batch   rows    brought together by key to be numbered, and sliced where they are"
+    assert lines[14].startswith("  as a stream  rows    sent to the shards as they are: query 'q0' counts rows")
     assert max(map(len, lines)) <= 108
+
+
+TRAVEL = "computed where rows are read, so that few travel"
+IN_WINDOWS = "by key and window, as Spark's own aggregation does"
+
+
+def shuffle(*windows, keys=("k",), aggregates=ALL, **settings):
+    workload = sw.Workload(time="t", keys=keys, **settings)
+    for i, window in enumerate(windows):
+        workload = workload.query(f"q{i}", window, **aggregates)
+    return choose_shuffle(workload)
+
+
+@pytest.mark.parametrize(
+    ("windows", "choice", "reason"),
+    [
+        ([sw.session("8 milliseconds")], ROWS, "the gap of 8 milliseconds may be about as many as the rows"),
+        ([sw.session("1 second")], ROWS, "slices no longer than the gap of 1 second may be about as many as the rows"),
+        ([sw.session("1 second 1 microsecond")], SLICES, TRAVEL),
+        ([sw.session("5 minutes")], SLICES, TRAVEL),
+        ([sw.session("5 minutes"), sw.session("1 second")], ROWS, "the gap of 1 second may be"),
+        ([sw.session("1 second"), sw.tumbling("1 second")], SLICES, TRAVEL),
+        ([sw.session("1 second"), sw.tumbling("2 seconds")], ROWS, "the gap of 1 second may be"),
+        ([sw.sliding("1 second", every="10 milliseconds")], ROWS, "slices of about 10 milliseconds may be about as"),
+        ([sw.sliding("1 second", every="30 milliseconds")], SLICES, TRAVEL),
+        ([sw.sliding("1 second", every="15 milliseconds")], ROWS, "slices of about 7.5 milliseconds may be"),
+        ([sw.between("2024-01-01", "2024-01-02")], SLICES, TRAVEL),
+        ([sw.tumbling("1 millisecond")], SLICES, IN_WINDOWS),
+        ([sw.tumbling("1 millisecond"), sw.frames("v > 1")], SLICES, IN_WINDOWS),
+        ([sw.edges([(1, 5), (5, 7)])], SLICES, IN_WINDOWS),
+        ([sw.edges([(1, 5), (4, 7)])], SLICES, TRAVEL),
+        ([sw.tumbling(5)], SLICES, IN_WINDOWS),
+        ([sw.session(5)], SLICES, TRAVEL),
+        ([sw.tumbling(sw.rows(100)), sw.session("5 minutes")], ROWS, "brought together by key to be numbered, and"),
+        ([sw.frames("v > 1")], ROWS, "sorted by key and time, for the engine in Python"),
+    ],
+    ids=repr,
+)
+def test_what_a_batch_shuffles_goes_by_the_length_of_slices(windows, choice, reason):
+    decision = shuffle(*windows)
+    assert decision.choice == choice
+    assert reason in decision.reason
+
+
+def test_without_keys_slices_are_shuffled_however_short():
+    alone = "without keys all of them come to one place, where fewer are better"
+    decision = shuffle(sw.session("8 milliseconds"), keys=())
+    assert (decision.choice, decision.reason) == (SLICES, alone)
+
+
+def test_the_length_of_slices_is_known_where_integers_count_something():
+    assert shuffle(sw.session("1 second"), unit="milliseconds").choice == ROWS
+    assert shuffle(sw.session("2 seconds"), unit="nanoseconds").choice == SLICES
+
+
+def test_a_lone_window_of_what_spark_does_not_compute_is_composed():
+    workload = sw.Workload("t", keys=["k"]).query("q", sw.tumbling("1 second"), middle=sw.median("v"))
+    assert not is_left_to_spark(workload.queries[0], workload)
+    assert choose_shuffle(workload).reason == TRAVEL
+    assert explain_routes(workload)[0] == "  q            slices  sliced in the JVM, composed in NumPy"
+
+
+def test_lone_short_sessions_by_key_are_left_to_the_jvm():
+    workload = sw.Workload("t", keys=["k"]).query("q", sw.session("10 milliseconds"), **ALL)
+    assert explain_routes(workload)[:2] == [
+        "  q            rows    sessions as short as these are found by Spark's own window functions",
+        "  as a batch   rows    slices no longer than the gap of 10 milliseconds may be about as many as the rows",
+    ]
+    composed = [
+        workload.query("other", sw.tumbling("1 second"), n=sw.count()),
+        sw.Workload("t").query("q", sw.session("10 milliseconds"), **ALL),
+        sw.Workload("t", keys=["k"]).query("q", sw.session(5), **ALL),
+        sw.Workload("t", keys=["k"]).query("q", sw.session("11 milliseconds"), **ALL),
+        sw.Workload("t", keys=["k"]).query("q", sw.session("10 milliseconds"), middle=sw.median("v")),
+    ]
+    for other in composed:
+        assert explain_routes(other)[0] == "  q            slices  sliced in the JVM, composed in NumPy"

@@ -28,8 +28,8 @@ from slicewise.plan.decisions import (
 )
 from slicewise.plan.grids import points_of, progressions_of
 from slicewise.plan.plan import AUTO, MaxSlice, check_max_slice
-from slicewise.plan.routes import SLICES, route_of, stream_route
-from slicewise.workload import Workload
+from slicewise.plan.routes import SLICES, choose_shuffle, is_left_to_spark, route_of, stream_route
+from slicewise.workload import Query, Workload
 
 __all__ = ["explain", "explain_routes"]
 
@@ -74,7 +74,8 @@ def explain(workload: Workload, *, ordered: bool = False, max_slice: MaxSlice = 
       max('v')        distributive, commutative
     <BLANKLINE>
     on Spark
-      trend        slices  sliced in the JVM, composed in NumPy
+      trend        slices  each window is one slice, which Spark's own aggregation computes
+      as a batch   slices  by key and window, as Spark's own aggregation does
       as a stream  slices  sliced where they are read; shards get slices, not rows
     """
     check_max_slice(max_slice)
@@ -306,8 +307,9 @@ def explain_routes(workload: Workload) -> list[str]:
     >>> import slicewise as sw
     >>> w = sw.Workload(time="ts").query("trend", sw.tumbling("1 minute"), peak=sw.max("v"))
     >>> print(*explain_routes(w.query("all", sw.session("5 minutes"), all=sw.collect_set("v"))), sep="\\n")
-      trend        slices  sliced in the JVM, composed in NumPy
+      trend        slices  each window is one slice, which Spark's own aggregation computes
       all          rows    collect_set('v') is computed in Python
+      as a batch   slices  by key and window, as Spark's own aggregation does
       as a stream  slices  sliced where they are read; shards get slices, not rows
     """
     if workload.on_clock is not None:
@@ -317,10 +319,13 @@ def explain_routes(workload: Workload) -> list[str]:
             for name, route in (("as a batch", batch), ("as a stream", stream_route(workload)))
             for line in _row(name, route, len("as a stream"), len(batch.choice))
         ]
-    punctuation = workload.punctuation is not None
-    routes = [(query.name, route_of(query, punctuation=punctuation)) for query in workload.queries[:LISTED]]
+    routes = [(query.name, _route(query, workload)) for query in workload.queries[:LISTED]]
     if len(workload.queries) > LISTED:
         routes.append((f"and {len(workload.queries) - LISTED} more", Decision("", "")))
-    routes.append(("as a stream", stream_route(workload)))
+    routes += [("as a batch", choose_shuffle(workload)), ("as a stream", stream_route(workload))]
     width = max(len(name) for name, _ in routes)
     return [line for name, route in routes for line in _row(name, route, width, len(SLICES))]
+
+
+def _route(query: Query, workload: Workload) -> Decision:
+    return is_left_to_spark(query, workload) or route_of(query, punctuation=workload.punctuation is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 import pyarrow as pa
 
@@ -46,16 +47,22 @@ from slicewise.plan.characteristics import characteristics_of
 from slicewise.plan.condition_sql import UntranslatableError, condition_sql
 from slicewise.plan.decisions import Decision, keep_tuples
 from slicewise.plan.expression_sql import in_the_jvm
+from slicewise.plan.grids import progressions_of
 from slicewise.windows import Window
+from slicewise.windows.listings import EdgeTable
 from slicewise.workload import Query, Workload
 
 __all__ = [
     "IN_THE_JVM",
     "ROWS",
     "SLICES",
+    "WHOLE",
     "can_turn_around",
     "carries_stamps",
-    "is_one_tumbling",
+    "choose_shuffle",
+    "has_short_sessions",
+    "has_whole_windows",
+    "is_left_to_spark",
     "route_of",
     "stream_route",
 ]
@@ -80,8 +87,17 @@ _WHY_ROWS: dict[type[Aggregate], str] = {
     Ewma: "weighs rows by powers of 2, whose last bits differ between the JVM and Python",
 }
 
+#: Those of them whose value for a whole window Spark's own functions compute, of most types, nothing composed.
+WHOLE: frozenset[type[Aggregate]] = frozenset(
+    (Count, Sum, Avg, Min, Max, Product, StdDev, StdDevPop, Variance, VarPop)
+    + (CountIf, BoolAnd, BoolOr, BitAnd, BitOr, BitXor)
+)
+
 #: Slices of fewer rows than this are hardly fewer than the rows themselves.
 FEW_ROWS = 8
+#: Of slices as short as this, in seconds, most keys have one for each row. Those that a gap cuts may be longer: whoever
+#: asks for windows every tenth of a second has rows that often, while sessions of a single row are common.
+SHORT_SLICE, SHORT_GAP = Fraction(1, 100), Fraction(1)
 
 
 def route_of(query: Query, types: Mapping[str, pa.DataType] | None = None, *, punctuation: bool = False) -> Decision:
@@ -154,7 +170,7 @@ def can_turn_around(type_: pa.DataType) -> bool:
     return not physical_dtype(type_).hasobject or pa.types.is_decimal(type_)
 
 
-def is_one_tumbling(workload: Workload) -> bool:
+def has_whole_windows(workload: Workload) -> bool:
     """Whether there is nothing to compose: one query, each of whose windows is one slice, and none is empty."""
     if len(workload.queries) != 1:
         return False
@@ -162,7 +178,74 @@ def is_one_tumbling(workload: Workload) -> bool:
     window = query.window
     if query.empty:
         return False
+    if isinstance(window.listing, EdgeTable):
+        return not window.listing.keys and window.listing.overlap == 1 and len(window.listing.edges) > 0
     return window.is_periodic and window.is_tumbling and window.listing is None
+
+
+def has_short_sessions(workload: Workload) -> bool:
+    """Whether there is one query, of sessions by key with so short a gap that slices would be the rows themselves.
+
+    Then Spark's own window functions find sessions in less time than it takes to bring the rows to Python.
+    """
+    if len(workload.queries) != 1 or not workload.keys or workload.time_measure == amounts.INTEGER:
+        return False
+    gap = workload.queries[0].window.session_gap
+    return gap is not None and Fraction(gap, amounts.UNITS[workload.time_measure.unit]) <= SHORT_SLICE
+
+
+def is_left_to_spark(query: Query, workload: Workload) -> Decision:
+    """Whether Spark's own functions compute a query in a batch, as far as types allow: nothing is composed."""
+    sliced = _sliced_queries(workload)
+    functions = all(type(unfiltered(aggregate)) in WHOLE for aggregate in query.aggregates.values())
+    if functions and query in sliced.queries:
+        if has_whole_windows(sliced):
+            return Decision(SLICES, "each window is one slice, which Spark's own aggregation computes")
+        if has_short_sessions(sliced):
+            return Decision(ROWS, "sessions as short as these are found by Spark's own window functions")
+    return Decision(None, "slices are composed, or rows go to Python")
+
+
+def _sliced_queries(workload: Workload) -> Workload:
+    """The workload with those queries only that the JVM slices."""
+    punctuation = workload.punctuation is not None
+    return workload.with_queries(q for q in workload.queries if route_of(q, punctuation=punctuation).choice == SLICES)
+
+
+def choose_shuffle(workload: Workload) -> Decision:
+    """What a batch brings together by key: ``"slices"``, or ``"rows"`` where slices would be about as many.
+
+    How many rows a slice holds is not known before the job runs; how long it is at most, is. A wrong guess costs up to
+    twice the time: rows that need not travel, or slices that are rows and travel twice.
+    """
+    sliced = _sliced_queries(workload)
+    if not sliced.queries:
+        return Decision(ROWS, "sorted by key and time, for the engine in Python")
+    if is_left_to_spark(sliced.queries[0], workload).choice == SLICES:
+        return Decision(SLICES, "by key and window, as Spark's own aggregation does")
+    if any(query.window.needs_rows for query in sliced.queries):
+        return Decision(ROWS, "brought together by key to be numbered, and sliced where they are")
+    if not workload.keys:
+        return Decision(SLICES, "without keys all of them come to one place, where fewer are better")
+    return _by_length(sliced)
+
+
+def _by_length(workload: Workload) -> Decision:
+    windows = [query.window for query in workload.queries]
+    gaps = [window.session_gap for window in windows if window.session_gap is not None]
+    steps = [progression.step for progression in progressions_of(windows)]
+    if workload.time_measure == amounts.INTEGER or not (gaps or steps):
+        return Decision(SLICES, "computed where rows are read, so that few travel")
+    seconds = Fraction(1, amounts.UNITS[workload.time_measure.unit])
+    slide = seconds / sum(Fraction(1, step) for step in steps) if steps else None
+    gap = min(gaps) * seconds if gaps else None
+    if gap is not None and gap <= SHORT_GAP and (slide is None or gap < slide):
+        shown = amounts.Amount(min(gaps), workload.time_measure)
+        return Decision(ROWS, f"slices no longer than the gap of {shown} may be about as many as the rows")
+    if slide is not None and slide <= SHORT_SLICE:
+        milliseconds = f"{float(slide * 1000):.3g} milliseconds"
+        return Decision(ROWS, f"slices of about {milliseconds} may be about as many as the rows")
+    return Decision(SLICES, "computed where rows are read, so that few travel")
 
 
 def carries_stamps(workload: Workload) -> Decision:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from slicewise.plan.panels import Form
 from slicewise.plan.plan import plan_for, tie_columns
-from slicewise.plan.routes import ROWS, SLICES, route_of
+from slicewise.plan.routes import ROWS, choose_shuffle, route_of
 from slicewise.spark.computed_columns import with_data
 from slicewise.spark.output import check_known_types, describe
 from slicewise.spark.row_route import run_rows
@@ -20,10 +20,12 @@ from slicewise.spark.source import Source, column
 __all__ = ["run_batch"]
 
 
-def run_batch(source: Source, shuffle: str = SLICES, store: str | None = None, form: Form | None = None) -> DataFrame:
+def run_batch(
+    source: Source, shuffle: str | None = None, store: str | None = None, form: Form | None = None
+) -> DataFrame:
     """The results of a workload over a batch DataFrame.
 
-    ``shuffle`` is what is brought together by key, and ``store`` answers windows, if it is not what the plan chooses.
+    ``shuffle`` is brought together by key, and ``store`` answers windows, if it is not what the plan chooses.
     """
     workload, form = source.workload, Form() if form is None else form
     schema = plan_for(workload, source.types, time_type=source.time_type, form=form).schema
@@ -35,6 +37,7 @@ def run_batch(source: Source, shuffle: str = SLICES, store: str | None = None, f
         routes.setdefault((route, punctuation and query.window.sees_punctuation), []).append(query.name)
     if form.wide and len(routes) > 1:  # the values of one row come from one route
         routes = {(ROWS, False): [query.name for query in workload.queries]}
+    shuffle = choose_shuffle(workload).choice if shuffle is None else shuffle
     parts = []
     for (route, sees_punctuation), names in sorted(routes.items()):
         restricted = _restricted(source, names)

@@ -16,7 +16,7 @@ from slicewise.slicing import Edges
 from slicewise.spark.versions import arrow_function
 from slicewise.times import INFINITY
 
-__all__ = ["cell_of", "choose_cells"]
+__all__ = ["cell_of", "choose_cells", "value_at"]
 
 #: Up to this number of grids and points, arithmetic in the JVM costs a row less than a lookup in NumPy.
 MOST_GRIDS = 16
@@ -50,11 +50,26 @@ def cell_of(time: Column, edges: Edges) -> Column:
         return _looked_up(time, edges)
     floors = [_floor(time, p) for p in progressions]
     if choice == "buckets":
-        floors.append(_in_bucket(time, edges.points))
+        floors.append(_in_bucket(time, edges.points, edges.points))
     elif points:
         before = [F.when(time >= p, F.lit(p)).otherwise(F.lit(-INFINITY)) for p in points]
         floors.append(F.when(time.isNotNull(), before[0] if len(before) == 1 else F.greatest(*before)))
     return floors[0] if len(floors) == 1 else F.greatest(*floors)
+
+
+def value_at(time: Column, points: np.ndarray, values: np.ndarray) -> Column | None:
+    """The value that belongs to the last of some points up to ``time``, ascending; -INFINITY before the first.
+
+    None where the JVM would take long to find it.
+    """
+    if _buckets(points) is not None:
+        return _in_bucket(time, points, values)
+    if len(points) > MOST_GRIDS:
+        return None
+    value = F.lit(-INFINITY)
+    for point, belongs in zip(points.tolist(), values.tolist(), strict=True):
+        value = F.when(time >= point, F.lit(belongs)).otherwise(value)
+    return value
 
 
 def _floor(time: Column, p: Progression) -> Column:
@@ -96,11 +111,11 @@ def _width(points: np.ndarray) -> int:
     return int(np.diff(points).min(initial=INFINITY)) if len(points) > 1 else 1
 
 
-def _in_bucket(time: Column, points: np.ndarray) -> Column:
-    """The last of many edges that lie on no grid, by arithmetic in the JVM; null where ``time`` is."""
+def _in_bucket(time: Column, points: np.ndarray, values: np.ndarray) -> Column:
+    """The value of the last of many points that lie on no grid, by arithmetic in the JVM; null where ``time`` is."""
     buckets = _buckets(points)
     assert buckets is not None
-    before, behind = np.append(points, -INFINITY)[buckets], np.append(points, INFINITY)[buckets + 1]
+    before, behind = np.append(values, -INFINITY)[buckets], np.append(points, INFINITY)[buckets + 1]
     first, last, width = int(points[0]), int(points[-1]), _width(points)
     begin = first - width
     inside = F.when(time < first, F.lit(begin)).when(time > last, F.lit(last)).otherwise(time)
@@ -108,7 +123,8 @@ def _in_bucket(time: Column, points: np.ndarray) -> Column:
     # does Spark see that it needs them once.
     bucket = F.call_function("div", inside - F.lit(begin), F.lit(width))
     following = F.get(_constants(behind), bucket)
-    return F.when(time >= following, following).otherwise(F.get(_constants(before), bucket))
+    value = following if values is points else F.get(_constants(np.append(values, -INFINITY)[buckets + 1]), bucket)
+    return F.when(time >= following, value).otherwise(F.get(_constants(before), bucket))
 
 
 def _constants(numbers: np.ndarray) -> Column:

@@ -55,7 +55,7 @@ class Runnable:
         idle: str | None = RunOptions.idle,
         bad: str | None = RunOptions.bad,
         ahead: str | None = RunOptions.ahead,
-        shuffle: str = RunOptions.shuffle,
+        shuffle: str | None = RunOptions.shuffle,
         ordered: bool = RunOptions.ordered,
         store: str | None = RunOptions.store,
         max_slice: int | str | None = RunOptions.max_slice,
@@ -88,7 +88,8 @@ class Runnable:
             repeated judges the same.
         shuffle : str, optional
             What a batch brings together by key: ``"slices"``, or ``"rows"``, which is faster where there are so many
-            keys that slices are about as many as rows, and slower where few keys have most of the rows.
+            keys that slices are about as many as rows, and slower where few keys have most of the rows. By default it
+            goes by the length of slices, and :meth:`explain` says which it is.
         ordered, store, max_slice : optional
             As for :meth:`operator`. A row that is older than the latest one of earlier micro-batches stops the query.
 

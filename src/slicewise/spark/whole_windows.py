@@ -1,0 +1,121 @@
+"""Whole windows: those of one query, where each is one slice, or a short session. The JVM computes them alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, GroupedData, Window
+from pyspark.sql import functions as F
+
+from slicewise.results import ResultSchema
+from slicewise.spark.cells import value_at
+from slicewise.spark.known_frame import with_added
+from slicewise.spark.output import Output, instant
+from slicewise.spark.partials import whole_window
+from slicewise.spark.source import TIME, Source
+from slicewise.times import INFINITY
+from slicewise.windows import Sliding
+from slicewise.windows import Window as WindowKind
+from slicewise.windows.listings import EdgeTable
+
+__all__ = ["run_whole_sessions", "run_whole_slices"]
+
+#: Whether a row joins the session of the row before, when its session starts, and when that ends.
+JOINS, START, END = "joins", "session_start", "session_end"
+
+
+def run_whole_slices(source: Source, rows: DataFrame, cell: str, schema: ResultSchema) -> DataFrame | None:
+    """The results of a query whose windows are slices, over rows with their cells; None where they must be composed."""
+    (query,) = source.workload.queries
+    start = F.col(cell)
+    end = _end_of(query.window, start)
+    values = None if end is None else _values(source, schema, start, end)
+    if end is None or values is None:
+        return None
+    grouped = rows.groupBy(*source.key_names, cell)
+    if isinstance(query.window, Sliding):
+        windows = grouped.agg(*(function.alias(name) for name, function in values.items()))
+    else:
+        windows = _held(grouped, end, values)
+    return _to_user(windows, source, schema, start, end, values)
+
+
+def run_whole_sessions(source: Source, rows: DataFrame, schema: ResultSchema) -> DataFrame | None:
+    """The results of a query of sessions, which rows in order show; None where slices must be composed."""
+    (query,) = source.workload.queries
+    gap = query.window.session_gap
+    assert gap is not None
+    start, end = F.col(START), F.max(TIME) + F.lit(gap)
+    values = _values(source, schema, start, end)
+    if values is None:
+        return None
+    in_order = Window.partitionBy(*source.key_names).orderBy(TIME)
+    apart = F.col(TIME) - F.lag(TIME).over(in_order) <= gap
+    rows = with_added(rows, {JOINS: F.coalesce(apart, F.lit(False))})
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    rows = with_added(rows, {START: F.max(F.when(~F.col(JOINS), F.col(TIME))).over(so_far)})
+    sessions = rows.groupBy(*source.key_names, START)
+    windows = sessions.agg(end.alias(END), *(function.alias(name) for name, function in values.items()))
+    return _to_user(windows, source, schema, start, F.col(END), values)
+
+
+def _values(source: Source, schema: ResultSchema, start: Expression, end: Expression) -> dict[str, Expression] | None:
+    """What Spark computes for a whole window between such bounds; None where it does not have all it takes."""
+    (query,) = source.workload.queries
+    label = _label(query.name, source, schema, start, end)
+    functions = [whole_window(aggregate, source, label) for aggregate in query.aggregates.values()]
+    values = {f"v{i}": function for i, function in enumerate(functions) if function is not None}
+    return values if len(values) == len(functions) else None
+
+
+def _to_user(
+    windows: DataFrame, source: Source, schema: ResultSchema, start: Expression, end: Expression, values: Iterable[str]
+) -> DataFrame:
+    bounds = [instant(start, schema).alias("start"), instant(end, schema).alias("end")]
+    windows = windows.select(*source.key_names, F.lit(0).alias("query"), *bounds, *values)
+    return Output(schema, spans=False).to_user(windows)
+
+
+def _held(grouped: GroupedData, end: Expression, values: Mapping[str, Expression]) -> DataFrame:
+    """The groups that a window holds. What none does must not fail either, so it is asked inside of the aggregates.
+
+    It is asked as an aggregate, too: Spark would put a condition on the cell before the grouping, and ask every row.
+    """
+    held = end > -INFINITY
+    aggregates = [F.when(held, function).alias(name) for name, function in values.items()]
+    return grouped.agg(F.when(F.count(F.lit(1)) > 0, held).alias("held"), *aggregates).where("held")
+
+
+def _end_of(window: WindowKind, start: Expression) -> Expression | None:
+    """Where the window ends that starts there; -INFINITY where none does, None where that is not found in the JVM."""
+    if isinstance(window, Sliding):
+        return start + F.lit(int(window.length.size))
+    table = window.listing
+    assert isinstance(table, EdgeTable)
+    ends = np.full(len(table.edges), -INFINITY)
+    ends[np.searchsorted(table.edges, table.list.start)] = table.list.end
+    return value_at(start, table.edges, ends)
+
+
+def _label(name: str, source: Source, schema: ResultSchema, start: Expression, end: Expression) -> Expression:
+    """Query, key and window of a group of rows, as :class:`slicewise.results.WindowLabel` names them."""
+    key_texts = []
+    for key, column in zip(schema.key_names, source.key_names, strict=True):
+        quote = F.lit("'" if pa.types.is_string(source.types[key]) else "")
+        value = F.coalesce(F.concat(quote, F.col(column).cast("string"), quote), F.lit("None"))
+        key_texts.append(F.concat(F.lit(f"{key}="), value))
+    key_text = [F.lit(", key "), F.concat_ws(", ", *key_texts)] if key_texts else []
+    # Formatted without the session's time zone.
+    utc = dataclasses.replace(schema, time_type=pa.timestamp("us")) if _has_zone(schema) else schema
+    zone = F.lit("+00:00" if _has_zone(schema) else "")
+    bounds = [F.concat(instant(at, utc).cast("string"), zone) for at in (start, end)]
+    window = [F.lit(", window ["), bounds[0], F.lit(", "), bounds[1], F.lit(")")]
+    return F.concat(F.lit(f"query {name!r}"), *key_text, *window)
+
+
+def _has_zone(schema: ResultSchema) -> bool:
+    return pa.types.is_timestamp(schema.time_type) and schema.time_type.tz is not None
