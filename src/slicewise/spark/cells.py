@@ -16,7 +16,7 @@ from slicewise.slicing import Edges
 from slicewise.spark.versions import arrow_function
 from slicewise.times import INFINITY
 
-__all__ = ["cell_of", "choose_cells", "value_at"]
+__all__ = ["cell_of", "choose_cells", "first_behind", "value_at"]
 
 #: Up to this number of grids and points, arithmetic in the JVM costs a row less than a lookup in NumPy.
 MOST_GRIDS = 16
@@ -70,6 +70,11 @@ def value_at(time: Column, points: np.ndarray, values: np.ndarray) -> Column | N
     for point, belongs in zip(points.tolist(), values.tolist(), strict=True):
         value = F.when(time >= point, F.lit(belongs)).otherwise(value)
     return value
+
+
+def first_behind(time: Column, points: np.ndarray) -> Column:
+    """The first of some points after ``time``, in few words for Spark to plan: for what is computed once or never."""
+    return F.get(F.filter(_constants(points), lambda point: point > time), F.lit(0))
 
 
 def _floor(time: Column, p: Progression) -> Column:

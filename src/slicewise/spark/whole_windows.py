@@ -12,14 +12,13 @@ from pyspark.sql import DataFrame, GroupedData, Window
 from pyspark.sql import functions as F
 
 from slicewise.results import ResultSchema
-from slicewise.spark.cells import value_at
+from slicewise.spark.cells import first_behind, value_at
 from slicewise.spark.known_frame import with_added
 from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import whole_window
 from slicewise.spark.source import TIME, Source
 from slicewise.times import INFINITY
 from slicewise.windows import Sliding
-from slicewise.windows import Window as WindowKind
 from slicewise.windows.listings import EdgeTable
 
 __all__ = ["run_whole_sessions", "run_whole_slices"]
@@ -32,15 +31,20 @@ def run_whole_slices(source: Source, rows: DataFrame, cell: str, schema: ResultS
     """The results of a query whose windows are slices, over rows with their cells; None where they must be composed."""
     (query,) = source.workload.queries
     start = F.col(cell)
-    end = _end_of(query.window, start)
-    values = None if end is None else _values(source, schema, start, end)
+    table = query.window.listing
+    if isinstance(table, EdgeTable):
+        end, shown_end = _end_in(table, start), first_behind(start, table.edges)
+    else:
+        assert isinstance(query.window, Sliding)
+        end = shown_end = start + F.lit(int(query.window.length.size))
+    values = None if end is None else _values(source, schema, start, shown_end)
     if end is None or values is None:
         return None
     grouped = rows.groupBy(*source.key_names, cell)
-    if isinstance(query.window, Sliding):
-        windows = grouped.agg(*(function.alias(name) for name, function in values.items()))
+    if isinstance(table, EdgeTable):
+        windows = _held(grouped, _is_held(table, start, end), values)
     else:
-        windows = _held(grouped, end, values)
+        windows = grouped.agg(*(function.alias(name) for name, function in values.items()))
     return _to_user(windows, source, schema, start, end, values)
 
 
@@ -80,22 +84,24 @@ def _to_user(
     return Output(schema, spans=False).to_user(windows)
 
 
-def _held(grouped: GroupedData, end: Expression, values: Mapping[str, Expression]) -> DataFrame:
+def _held(grouped: GroupedData, held: Expression, values: Mapping[str, Expression]) -> DataFrame:
     """The groups that a window holds. What none does must not fail either, so it is asked inside of the aggregates.
 
     It is asked as an aggregate, too: Spark would put a condition on the cell before the grouping, and ask every row.
     """
-    held = end > -INFINITY
     aggregates = [F.when(held, function).alias(name) for name, function in values.items()]
     return grouped.agg(F.when(F.count(F.lit(1)) > 0, held).alias("held"), *aggregates).where("held")
 
 
-def _end_of(window: WindowKind, start: Expression) -> Expression | None:
+def _is_held(table: EdgeTable, start: Expression, end: Expression) -> Expression:
+    """Whether a window begins at an edge; cheaper where each begins at the end of the one before."""
+    if len(table.edges) == len(table.list.start) + 1:
+        return start.between(int(table.edges[0]), int(table.edges[-1]) - 1)
+    return end > -INFINITY
+
+
+def _end_in(table: EdgeTable, start: Expression) -> Expression | None:
     """Where the window ends that starts there; -INFINITY where none does, None where that is not found in the JVM."""
-    if isinstance(window, Sliding):
-        return start + F.lit(int(window.length.size))
-    table = window.listing
-    assert isinstance(table, EdgeTable)
     ends = np.full(len(table.edges), -INFINITY)
     ends[np.searchsorted(table.edges, table.list.start)] = table.list.end
     return value_at(start, table.edges, ends)
