@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import slicewise as sw
+from tests.spark.running import compare
 from tests.spark.spark_own import assert_equal, grouped, session
 
 UTC = pa.timestamp("us", "UTC")
@@ -99,6 +100,28 @@ def test_the_cell_does_not_travel_where_slices_say_when_they_begin_and_end(rows,
 
 
 SHORT = sw.session("10 milliseconds")
+
+
+@pytest.mark.parametrize(
+    ("unit", "time"),
+    [
+        (None, F.col),
+        (None, lambda name: F.col(name).cast("timestamp_ntz")),
+        (None, lambda name: F.col(name).cast("date")),
+        ("milliseconds", lambda name: F.unix_millis(name)),
+        ("nanoseconds", lambda name: F.unix_micros(name) * 1000),
+    ],
+    ids=["timestamps", "without a zone", "dates", "milliseconds", "nanoseconds"],
+)
+def test_short_sessions_of_each_kind_of_time_are_as_if_composed(rows, capsys, unit, time):
+    frame = rows.withColumn("ts", time("ts"))
+    workload = sw.Workload("ts", keys=["k"], unit=unit).query("q", SHORT, n=sw.count(), total=sw.sum("v"))
+    in_the_jvm = workload.run(frame)
+    in_the_jvm.explain()
+    assert "MapInArrow" not in capsys.readouterr().out
+    composed = workload.run(frame, shuffle="slices")
+    assert in_the_jvm.schema.simpleString() == composed.schema.simpleString()
+    compare(in_the_jvm.toArrow(), composed.toArrow(), ["k"])
 
 
 @pytest.mark.parametrize("key", ["'b'", "cast(null as string)"])
