@@ -248,6 +248,6 @@ def test_bad_forms_are_refused(spark):
     assert refused(workload, shape="width") == "`shape` must be 'long' or 'wide'; got 'width'; did you mean 'wide'?"
     visits = workload.query("visits", sw.session("5 minutes"), n=sw.count())
     assert refused(visits, shape="wide") == (
-        "query 'visits': shape='wide' takes windows that end at ticks, sw.tumbling and sw.sliding on event time "
-        "without `zone`; got session('5 minutes'); give it a workload of its own"
+        "query 'visits': shape='wide' takes windows that end at ticks, sw.tumbling and sw.sliding on event time; "
+        "got session('5 minutes'); give it a workload of its own"
     )
