@@ -8,6 +8,7 @@ from itertools import chain
 from unittest import mock
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -231,6 +232,32 @@ def test_the_latest_row_of_each_key_is_what_holds_now(spark, tmp_path):
     with sqlite3.connect(tmp_path / "now.db") as database:
         rows = database.execute('SELECT k, "end", m5_n, m30_n, m30_s FROM now ORDER BY k').fetchall()
     assert rows == [("a", "2024-05-01 02:35:00.000000", 0, 0, None), ("b", "2024-05-01 01:55:00.000000", 0, 0, None)]
+
+
+def test_calendar_windows_are_in_batch_as_in_process(spark):
+    workload = sw.Workload("ts", keys=["k"])
+    for n in (1, 3, 30):
+        window = sw.sliding(f"{n} days", every="1 day", zone="Pacific/Apia")
+        workload = workload.query(f"d{n}", window, n=sw.count(), s=sw.sum("v"))
+    by_rows = workload.query("texts", sw.tumbling("1 day", zone="Pacific/Apia"), c=sw.concat("k"))
+    # Around the day that did not take place.
+    seconds = [(1_324_800_000 + minute * 9973, key, value) for minute, key, value in ROWS]
+    rows = spark.createDataFrame(seconds, "s bigint, k string, v bigint").selectExpr(
+        "timestamp_seconds(s) ts", "k", "v"
+    )
+    for shape, emit in FORMS:
+        for each in (workload, by_rows):
+            op = each.operator(shape=shape, emit=emit)
+            op.process_batch(rows.toArrow())
+            found = each.run(rows, shape=shape, emit=emit).toArrow()
+            assert by_instant(found) == by_instant(op.close().to_arrow()), (shape, emit)
+
+
+def by_instant(table):
+    """The rows of results, whatever the zone in which their ends are shown."""
+    ends = table.column("end") if "end" in table.column_names else pc.struct_field(table.column("window"), "end")
+    rows = table.drop_columns([name for name in ("window", "span", "end") if name in table.column_names])
+    return as_set(rows.append_column("at", ends.cast(pa.int64())).to_pylist())
 
 
 def test_bad_forms_are_refused(spark):
