@@ -21,7 +21,7 @@ from slicewise.slicing.time.slice_manager import TimeState
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY
 
-__all__ = ["KnownWindows", "WindowGap"]
+__all__ = ["KeyTimes", "KnownWindows", "WindowGap"]
 
 
 @dataclass(frozen=True)
@@ -35,46 +35,52 @@ class WindowGap:
     window: str
 
 
-class KnownWindows:
-    """The windows of one grid that hold rows."""
+class KeyTimes:
+    """The latest event time of each key; most batches need no closer look than at this."""
 
-    def __init__(self, engine: Engine, family: int) -> None:
-        self.engine, self.family = engine, family
-        self.numbers = WindowNumbers(engine.plan, family)
-        self._reach = slides.MOST_TICKS * self.numbers.window.slides[0]
-        #: The latest event time of each key; most batches need no closer look than at this.
-        self._latest = NO_ROWS
-        time = engine.held().time
-        slices, marks = time.slices, self._marks(time)
-        self._update(slices.key, slices.last)
-        self._update(marks.key, marks.end - 1)
+    def __init__(self, reach: int) -> None:
+        self._reach, self._latest = reach, NO_ROWS
 
-    def gaps(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> list[WindowGap]:
-        """The rows of a batch that come after too large a gap."""
-        data = data_among(columns)
-        self._new = np.arange(len(times)) if data is None else data
-        if not len(self._new) or not self._is_suspect(key[self._new], times[self._new]):
-            return []
-        return self._gaps(key[self._new], times[self._new], horizon)
-
-    def add(self, key: np.ndarray, times: np.ndarray, kept: np.ndarray) -> None:
-        """Note that the rows that were last asked for are let in, as far as they are kept."""
-        places = self._new[kept[self._new]]
-        self._update(key[places], times[places])
-
-    def _update(self, key: np.ndarray, times: np.ndarray) -> None:
+    def update(self, key: np.ndarray, times: np.ndarray) -> None:
+        """Note the event times of rows that are let in."""
         size = int(key.max(initial=-1)) + 1
         if size > len(self._latest):
             self._latest = np.append(self._latest, np.full(size - len(self._latest), -INFINITY))
         np.maximum.at(self._latest, key, times)
 
-    def _is_suspect(self, key: np.ndarray, times: np.ndarray) -> bool:
+    def are_suspect(self, key: np.ndarray, times: np.ndarray) -> bool:
         """Whether a row is so far from the latest one of its key, or from others of a new key, that it may be wrong."""
         latest = np.append(self._latest, -INFINITY)[np.minimum(key, len(self._latest))]
         new = latest == -INFINITY
         if (np.abs(times - latest)[~new] > self._reach).any():
             return True
         return bool(new.any()) and int(np.ptp(times[new])) > self._reach
+
+
+class KnownWindows:
+    """The windows of one grid that hold rows."""
+
+    def __init__(self, engine: Engine, family: int) -> None:
+        self.engine, self.family = engine, family
+        self.numbers = WindowNumbers(engine.plan, family)
+        self._latest = KeyTimes(slides.MOST_TICKS * self.numbers.window.slides[0])
+        time = engine.held().time
+        slices, marks = time.slices, self._marks(time)
+        self._latest.update(slices.key, slices.last)
+        self._latest.update(marks.key, marks.end - 1)
+
+    def gaps(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> list[WindowGap]:
+        """The rows of a batch that come after too large a gap."""
+        data = data_among(columns)
+        self._new = np.arange(len(times)) if data is None else data
+        if not len(self._new) or not self._latest.are_suspect(key[self._new], times[self._new]):
+            return []
+        return self._gaps(key[self._new], times[self._new], horizon)
+
+    def add(self, key: np.ndarray, times: np.ndarray, kept: np.ndarray) -> None:
+        """Note that the rows that were last asked for are let in, as far as they are kept."""
+        places = self._new[kept[self._new]]
+        self._latest.update(key[places], times[places])
 
     def _marks(self, time: TimeState) -> ReportedWindows:
         """The last windows with rows that were reported."""

@@ -25,9 +25,8 @@ from slicewise.slicing.rows.discretisers import Discretiser
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.punctuation import data_among
 from slicewise.slicing.time.slices import Slices
-from slicewise.slicing.window_gaps import KnownWindows, WindowGap
+from slicewise.slicing.window_gaps import KeyTimes, KnownWindows, WindowGap
 from slicewise.slicing.window_ranges import NO_ROWS
-from slicewise.times import INFINITY
 from slicewise.workload import Workload
 
 __all__ = ["Gap", "GapError", "TickGaps"]
@@ -127,10 +126,8 @@ class _KnownRows:
         assert discretiser.slide is not None
         self.queries, self.discretiser = queries, discretiser
         self.every, self.offset = int(discretiser.slide.size), discretiser.offset
-        self._reach = slides.MOST_TICKS * self.every
-        #: The latest event time of each key; most batches need no closer look than at this.
-        self._latest = NO_ROWS
-        self._update(*self._rows())
+        self._latest = KeyTimes(slides.MOST_TICKS * self.every)
+        self._latest.update(*self._rows())
 
     def gaps(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int) -> list[Gap]:
         """The rows of a batch that come after too large a gap."""
@@ -142,28 +139,14 @@ class _KnownRows:
             counted &= columns[name].mask
         places = np.flatnonzero(counted)
         self._new = places
-        if not len(places) or not self._is_suspect(key[places], times[places]):
+        if not len(places) or not self._latest.are_suspect(key[places], times[places]):
             return []
         return self._gaps(key[places], times[places], places)
 
     def add(self, key: np.ndarray, times: np.ndarray, kept: np.ndarray) -> None:
         """Note that the rows that were last asked for are let in, as far as they are kept."""
         places = self._new[kept[self._new]]
-        self._update(key[places], times[places])
-
-    def _update(self, key: np.ndarray, times: np.ndarray) -> None:
-        size = int(key.max(initial=-1)) + 1
-        if size > len(self._latest):
-            self._latest = np.append(self._latest, np.full(size - len(self._latest), -INFINITY))
-        np.maximum.at(self._latest, key, times)
-
-    def _is_suspect(self, key: np.ndarray, times: np.ndarray) -> bool:
-        """Whether a row is so far from the latest one of its key, or from others of a new key, that it may be wrong."""
-        latest = np.append(self._latest, -INFINITY)[np.minimum(key, len(self._latest))]
-        new = latest == -INFINITY
-        if (np.abs(times - latest)[~new] > self._reach).any():
-            return True
-        return bool(new.any()) and int(np.ptp(times[new])) > self._reach
+        self._latest.update(key[places], times[places])
 
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Key and event time of the rows that count."""
