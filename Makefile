@@ -71,6 +71,7 @@ sketches: $(STAMP) ## Are sketches within their error? A hundred seeds, a millio
 cluster: $(STAMP) ## Try every way of docs/cluster.md on a standalone cluster on this machine. CLUSTER=all
 	SLICEWISE_CLUSTER=$(CLUSTER) $(BIN)/python -m pytest -q tests/spark/test_cluster.py
 
+streams apart: export SLICEWISE_COMPILED = 1
 streams: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 streams: $(STAMP) ## Streams on Spark that are stopped, started again, silent or broken
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q --durations=10 -m streams

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sessions import shared_session
+from tests.sessions import compiled, shared_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,16 @@ def spark() -> Iterator[SparkSession]:
     session = shared_session()
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def compiled_where_it_matters(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What `make matrix` runs on every version of Spark runs as it does for users, with plans that Spark compiles."""
+    if "spark" in request.fixturenames and request.node.get_closest_marker("matrix"):
+        with compiled(request.getfixturevalue("spark")):
+            yield
+    else:
+        yield
 
 
 @pytest.fixture(scope="session")

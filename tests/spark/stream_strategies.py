@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,9 +17,12 @@ Batches = list[list[list[dict[str, Any]]]]
 
 
 def any_workloads() -> st.SearchStrategy[sw.Workload]:
-    """Workloads of all kinds of windows, that wait for rows out of order for a while."""
+    """Workloads of all kinds of windows, that wait for rows out of order for a while.
+
+    The delay is a plain integer, as times of rows are; a workload of schedules alone does not say what it counts in.
+    """
     both = st.one_of(workloads(), mixed_workloads())
-    return st.builds(lambda w, wait: w.with_delays(wait, w.lateness), both, st.sampled_from([0, 0, 5, 20]))
+    return st.builds(lambda w, wait: replace(w, watermark=wait), both, st.sampled_from([0, 0, 5, 20]))
 
 
 @st.composite

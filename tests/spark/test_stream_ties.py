@@ -121,7 +121,7 @@ def test_every_kind_of_window_gives_what_a_batch_gives_wherever_it_is_cut(worklo
 @some
 @given(st.one_of(workloads(), mixed_workloads()), waiting, st.data())
 def test_random_workloads_give_what_a_batch_gives_wherever_they_are_cut(workload, wait, data):
-    workload = workload.with_delays(wait, workload.lateness)
+    workload = replace(workload, watermark=wait)
     batches = cut(data.draw(tied_streams(wait)), data)
     assert_alike(run(workload, batches, data), as_a_batch(workload, batches))
 
@@ -129,7 +129,7 @@ def test_random_workloads_give_what_a_batch_gives_wherever_they_are_cut(workload
 @some
 @given(st.one_of(workloads(), mixed_workloads()).filter(says_how_long), waiting, st.data())
 def test_with_emit_changes_too(workload, wait, data):
-    workload = workload.with_delays(wait, workload.lateness)
+    workload = replace(workload, watermark=wait)
     batches = cut(data.draw(tied_streams(wait)), data)
     found = run(workload, batches, data, emit="changes")
     due = as_a_batch(workload, batches)
@@ -141,7 +141,7 @@ def test_with_emit_changes_too(workload, wait, data):
 def test_a_query_that_is_added_behind_the_others_does_not_change_their_ties(workload, window, wait, data):
     measures = {m.column for q in workload.queries for m in q.window.measures}
     assume(all(m.column in {None, *measures} for m in window.measures))
-    workload = workload.with_delays(wait, workload.lateness)
+    workload = replace(workload, watermark=wait)
     added = workload.query("added", window, x=sw.count(), y=sw.collect_list("w"))
     batches = cut(data.draw(tied_streams(wait)), data)
     at = data.draw(st.integers(0, len(batches) - 1))
