@@ -16,7 +16,7 @@ import pyarrow as pa
 import slicewise as sw
 from slicewise.aggregates.base import Aggregate
 from slicewise.aggregates.sketches import OfSketch
-from slicewise.plan.routes import SLICES, route_of
+from slicewise.plan.routes import SLICES, is_sliced_in_numpy, route_of
 
 PAGE = Path(__file__).parent / "aggregates.md"
 INTRODUCTION = """# Aggregates
@@ -105,7 +105,8 @@ def entry(cls: type[Aggregate]) -> Entry:
     known = TYPES[next(iter(results))]
     some = dict.fromkeys(aggregate.columns, known)
     aliases = [alias for alias, name in sw.ALIASES.items() if name == cls.name]
-    route = route_of(sw.Workload("t").query("q", sw.tumbling("1 minute"), x=aggregate).queries[0], some)
+    workload = sw.Workload("t", keys=["k"]).query("q", sw.tumbling("1 minute"), x=aggregate)
+    in_the_jvm = route_of(workload.queries[0], some).choice == SLICES and not is_sliced_in_numpy(workload)
     return Entry(
         f"`{cls.name}`" + (f" (`{'`, `'.join(aliases)}`)" if aliases else ""),
         _first_sentence(cls),
@@ -115,7 +116,7 @@ def entry(cls: type[Aggregate]) -> Entry:
         f"sketch: {cls.error}" if issubclass(cls, OfSketch) else cls.kind,
         "yes" if cls.invertible else "no",
         "any" if cls.commutative else "by time" if cls.timed else "in order",
-        "JVM" if route.choice == SLICES else "rows",
+        "JVM" if in_the_jvm else "rows",
     )
 
 
@@ -167,6 +168,8 @@ def _for_nothing(aggregate: Aggregate, types: list[pa.DataType]) -> str:
     if isinstance(value, bytes):
         return "an empty sketch"
     kept = "" if aggregate.skips_nulls or aggregate.name.endswith("_by") else ", nulls kept"
+    if pa.types.is_map(monoid.result):
+        value = dict(value)
     return ("null" if value is None else repr(value).lower()) + kept
 
 

@@ -90,6 +90,8 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path):
     # Of other rows, or when all is measured again, nothing counts.
     assert aggregates.Run(path, 2000, fresh=False).found == []
     assert aggregates.Run(path, 1000, fresh=True).found == []
+    assert not again.is_over
+    assert aggregates.Run(path, 1000, fresh=False, minutes=0).is_over
 
 
 def figures(per_number, short, spark):

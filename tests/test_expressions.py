@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import slicewise as sw
 from slicewise.columns import Column
 from slicewise.conditions.computed import compute, type_of
-from slicewise.errors import DataError, ExpressionError
+from slicewise.errors import DataError, ExpressionError, QueryError
 from slicewise.testing.expressions import OutOfTypeError, expression_value
 
 TYPES = {
@@ -280,3 +280,13 @@ def test_fields_of_structs_are_columns_unless_a_column_has_the_name() -> None:
         assert sorted((r.key, r.values) for r in op.close()) == expected
     with pytest.raises(DataError, match=r"^there is no column 'who.name' in the rows; did you mean 'who.nam'\?$"):
         workload.operator().process_batch({"t": [1], "who.nam": ["x"], "x.y": [1], "x.z": [""]})
+
+
+def test_a_sum_of_too_many_terms_is_refused() -> None:
+    """They are read one after another; whoever looks at their types would go down as many levels."""
+    workload = sw.Workload("t").query("q", sw.tumbling(5), total=sw.sum(sw.expr(" + ".join(["v"] * 400))))
+    operator = workload.operator()
+    operator.process_batch({"t": [1], "v": [1]})
+    assert [r.values["total"] for r in operator.close()] == [400]
+    with pytest.raises(QueryError, match=r"^`expr` is nested too deeply; got 'v \+ v \+ .*'\.\.\.; make it simpler$"):
+        sw.expr(" + ".join(["v"] * 401))

@@ -12,7 +12,16 @@ from slicewise.errors import QueryError
 from slicewise.plan.axes import Marks, MeasureScale, Positions, Units, axes_of, scale_of
 from slicewise.plan.condition_sql import UntranslatableError, condition_sql
 from slicewise.plan.explain import explain_routes
-from slicewise.plan.routes import IN_THE_JVM, ROWS, SLICES, choose_shuffle, is_left_to_spark, route_of
+from slicewise.plan.expression_sql import in_the_jvm
+from slicewise.plan.routes import (
+    IN_THE_JVM,
+    ROWS,
+    SLICES,
+    choose_shuffle,
+    is_left_to_spark,
+    is_sliced_in_numpy,
+    route_of,
+)
 from tests.aggregates.over import make
 
 TYPES = {
@@ -199,6 +208,36 @@ def test_of_many_queries_twelve_are_explained():
     assert max(map(len, lines)) <= 108
 
 
+NUMBERS = {
+    "x": pa.float64(),
+    "n": pa.int64(),
+    "d": pa.decimal128(38, 0),
+    "e": pa.decimal128(38, 30),
+    "w": pa.duration("us"),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("cos(x)", "Java and NumPy may differ in the last digit of cos"),
+        ("round(x, 2)", "Java and Python may round the digits of a double differently"),
+        ("round(n, -2)", "whole numbers are rounded in Python"),
+        ("coalesce(d, e)", "38 digits are not enough for both of two decimals"),
+        ("cast(x as string)", "casts of double to string depend on Spark's settings or on Java"),
+        ("coalesce(w, null)", "values of duration[us] are chosen in Python"),
+        (" + ".join(["n"] * 100), "it is too long for Spark's parser"),
+        ("abs(" * 40 + "n" + ")" * 40, "it is too long for Spark's parser"),
+    ],
+    ids=["functions", "round", "round whole", "decimals", "cast", "times", "long", "doubling"],
+)
+def test_the_reason_why_python_computes_a_column_is_given(text, why):
+    assert in_the_jvm(["n", sw.expr("n + 1")], NUMBERS)
+    workload = sw.Workload("t").query("q", sw.tumbling("1 minute"), n=sw.count(sw.expr(text)))
+    assert route_of(workload.queries[0], NUMBERS).choice == ROWS
+    assert in_the_jvm([sw.expr(text)], NUMBERS).reason == f"{why}: {sw.expr(text)!r} is computed in Python"
+
+
 TRAVEL = "computed where rows are read, so that few travel"
 IN_WINDOWS = "by key and window, as Spark's own aggregation does"
 
@@ -257,6 +296,42 @@ def test_a_lone_window_of_what_spark_does_not_compute_is_composed():
     assert not is_left_to_spark(workload.queries[0], workload)
     assert choose_shuffle(workload).reason == TRAVEL
     assert explain_routes(workload)[0] == "  q            slices  sliced in the JVM, composed in NumPy"
+
+
+COUNTED = {"often": sw.max_count("v"), "mean": sw.avg("v").where("v > 0")}
+
+
+def test_rows_are_sliced_in_numpy_where_the_jvm_would_collect_them():
+    workload = sw.Workload("t", keys=["k"]).query("q", sw.sliding("1 minute", every="1 second"), **COUNTED)
+    workload = workload.query("all", sw.tumbling("1 minute"), all=sw.collect_set("v"))
+    assert is_sliced_in_numpy(workload)
+    assert explain_routes(workload)[:4] == [
+        "  q            slices  sliced and composed in NumPy",
+        "  all          rows    collect_set('v') is computed in Python",
+        "  as a batch   rows    sliced in NumPy: for max_count('v') Spark's functions would collect all rows of a",
+        "                       slice",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "window", "aggregates", "reason"),
+    [
+        (["k"], sw.tumbling("1 minute"), ALL, "Spark's own functions compute all partials"),
+        ([], sw.tumbling("1 minute"), COUNTED, "without keys all rows would come to one place"),
+        (["k"], sw.tumbling(sw.rows(100)), COUNTED, "rows are numbered in the JVM"),
+        (
+            ["k"],
+            sw.tumbling("1 minute"),
+            {**COUNTED, "opening": sw.first("v")},
+            "first('v') goes by the order of rows, which the JVM knows",
+        ),
+    ],
+    ids=["functions", "no keys", "counts", "order"],
+)
+def test_rows_are_sliced_in_the_jvm_elsewhere(keys, window, aggregates, reason):
+    workload = sw.Workload("t", keys=keys).query("q", window, **aggregates)
+    assert (is_sliced_in_numpy(workload).choice, is_sliced_in_numpy(workload).reason) == (False, reason)
+    assert "in NumPy:" not in choose_shuffle(workload).reason
 
 
 def test_lone_short_sessions_by_key_are_left_to_the_jvm():

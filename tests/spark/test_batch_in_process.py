@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 import slicewise as sw
+from slicewise.plan.plan import plan_for
 from slicewise.same import is_same
-from slicewise.slicing.time.slices import Slices
-from slicewise.spark import arrow_io, composing, row_route
+from slicewise.slicing import Edges, PeriodicWindows, Slices
+from slicewise.spark import arrow_io, composing, row_route, slice_sources
 from slicewise.spark.key_numbers import normal_form, number_keys
+from slicewise.spark.output import Output
 from slicewise.spark.types import spark_type
 from slicewise.testing import Oracle
 from tests.arrow_rows import rows_with_maps
@@ -274,6 +277,38 @@ def test_composing_gives_the_same_answers_whatever_the_chunks(spark, monkeypatch
     monkeypatch.setattr(arrow_io, "BATCH_ROWS", 17)
     compare(on_spark(workload, frame), expected, ["k"])
     assert called
+
+
+@pytest.mark.parametrize("chunk", [1, 30, 10**9])
+def test_rows_are_sliced_the_same_whatever_the_chunks(monkeypatch, chunk):
+    """Rows of a slice, and those of a key, lie in several chunks: what is made of each is merged."""
+    monkeypatch.setattr(slice_sources, "CHUNK", chunk)
+    drawn = np.random.default_rng(chunk).integers(0, [200, 5, 4], (300, 3)).tolist()
+    rows = [{"t": t, "k": k, "v": v} for t, k, v in drawn]
+    workload = (
+        sw.Workload("t", keys=["k"])
+        .query("a", sw.sliding(20, every=3), most=sw.max_count("v"), n=sw.count())
+        .query("b", sw.session(2), least=sw.min_count("v"))
+    )
+    make_plan = partial(plan_for, workload, {"v": pa.int64(), "k": pa.int64()}, time_type=pa.int64())
+    table = pa.table({"k0": [r["k"] for r in rows], "t": [r["t"] for r in rows], "c0": [r["v"] for r in rows]})
+    slicer = slice_sources.RowSlicer({"v": ("c0", pa.int64())})
+    (keys,), slices, _ = slicer.slices(make_plan(), iter(table.to_batches(17)))
+    assert sorted(keys.to_pylist()) == [0, 1, 2, 3, 4]
+    assert slices.rows.sum() == len(rows)
+    edges = Edges(PeriodicWindows(make_plan().windows, ["k"]), make_plan().gaps)
+    cells = set(zip(slices.key.tolist(), edges.cells(slices.first).tolist(), strict=True))
+    assert len(cells) == len(slices), "no slice twice"
+    compose = composing.Composer(make_plan, Output(make_plan().schema, spans=False), slicer)
+    found = [row for batch in compose(iter(table.to_batches(17))) for row in batch.to_pylist()]
+    names = {"a": ("most", "n"), "b": ("least",)}
+    columns = {name: f"v{i}" for i, name in enumerate(make_plan().schema.column_types)}
+    shown = [
+        ((r["k0"],), query, r["start"], r["end"], {name: r[columns[name]] for name in names[query]})
+        for r in found
+        for query in [workload.queries[r["query"]].name]
+    ]
+    assert_same(shown, by_oracle(workload, rows))
 
 
 # Keys as numbers

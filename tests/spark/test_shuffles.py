@@ -99,6 +99,44 @@ def test_the_cell_does_not_travel_where_slices_say_when_they_begin_and_end(rows,
     assert [re.sub("#.*", "", column.strip()) for column in sent.split(",")] == ["k0", "p0", "p1", "p2"]
 
 
+# Rows that NumPy slices
+
+
+def counting(keys):
+    """How often extremes occur, of text and of numbers, filtered and computed, over windows of several kinds."""
+    aggregates = {
+        "most": sw.max_count("v"),
+        "least": sw.min_count("x").where("v % 3 = 0"),
+        "text": sw.max_count("s"),
+        "computed": sw.min_count(sw.expr("v % 5")),
+        "total": sw.sum("v"),
+        "spread": sw.stddev("x"),
+    }
+    return (
+        sw.Workload("ts", keys=keys)
+        .query("sliding", sw.sliding("30 minutes", every="7 minutes"), **aggregates)
+        .query("sessions", sw.session("1 second"), **aggregates)
+        .query("lone", sw.tumbling("1 hour"), empty=True, **aggregates)
+        .query(
+            "listed",
+            sw.edges([("1969-12-31 23:50:00", "1970-01-01 01:00:00"), ("1970-01-01", "1970-01-02")]),
+            **aggregates,
+        )
+    )
+
+
+def test_rows_sliced_in_numpy_give_what_the_jvm_gives(rows, capsys):
+    key = F.when(F.col("v") % 2 == 0, -0.0).when(F.col("v") % 5 == 0, float("nan")).otherwise(0.0)
+    frame = rows.withColumn("s", F.concat(F.lit("w"), F.col("v") % 7)).withColumn("k2", key)
+    workload = counting(["k", "k2"])
+    in_numpy, in_the_jvm = workload.run(frame), workload.run(frame, shuffle="slices")
+    in_numpy.explain()
+    assert "HashAggregate" not in capsys.readouterr().out
+    in_the_jvm.explain()
+    assert "HashAggregate" in capsys.readouterr().out
+    compare(in_numpy.toArrow(), in_the_jvm.toArrow(), ["k", "k2"])
+
+
 SHORT = sw.session("10 milliseconds")
 
 

@@ -130,6 +130,10 @@ def _refusal(problem: str, parameter: str) -> QueryError:
     return QueryError(f"`{parameter}` {problem}", parameter=parameter)
 
 
+#: Whoever walks a tree calls itself for each level, twice: deeper, and Python would stop it somewhere on the way.
+DEEPEST = 400
+
+
 @dataclass(frozen=True)
 class _Token:
     kind: str
@@ -145,13 +149,25 @@ def parse(text: str, parameter: str = "condition") -> Tree:
     Node(op='not', operands=(Node(op='==', operands=(Name(name='v', at=4), Literal(value=3, at=8)), at=6),), at=0)
     """
     parser = _Parser(text, parameter)
+    too_deep = _refusal(f"is nested too deeply; got {text[:40]!r}...; make it simpler", parameter)
     try:
         tree = parser.disjunction()
     except RecursionError:
-        raise _refusal(f"is nested too deeply; got {text[:40]!r}...; make it simpler", parameter) from None
+        raise too_deep from None
     if parser.token.kind != "end":
         parser.refuse("`and`, `or` or the end")
+    if _levels(tree) > DEEPEST:
+        raise too_deep
     return tree
+
+
+def _levels(tree: Tree) -> int:
+    """How deep a tree is. A sum of many terms, which are read one after another, is as deep as it is long."""
+    level, levels = [tree], 0
+    while level:
+        level = [operand for node in level if isinstance(node, Node) for operand in node.operands]
+        levels += 1
+    return levels
 
 
 class _Parser:

@@ -28,7 +28,14 @@ from slicewise.plan.decisions import (
 )
 from slicewise.plan.grids import points_of, progressions_of
 from slicewise.plan.plan import AUTO, MaxSlice, check_max_slice
-from slicewise.plan.routes import SLICES, choose_shuffle, is_left_to_spark, route_of, stream_route
+from slicewise.plan.routes import (
+    SLICES,
+    choose_shuffle,
+    is_left_to_spark,
+    is_sliced_in_numpy,
+    route_of,
+    stream_route,
+)
 from slicewise.workload import Query, Workload
 
 __all__ = ["explain", "explain_routes"]
@@ -328,4 +335,7 @@ def explain_routes(workload: Workload) -> list[str]:
 
 
 def _route(query: Query, workload: Workload) -> Decision:
-    return is_left_to_spark(query, workload) or route_of(query, punctuation=workload.punctuation is not None)
+    route = is_left_to_spark(query, workload) or route_of(query, punctuation=workload.punctuation is not None)
+    if route.choice == SLICES and is_sliced_in_numpy(workload):
+        return Decision(SLICES, "sliced and composed in NumPy")
+    return route

@@ -74,10 +74,7 @@ def expression_sql(
     'try_divide(CAST(v AS DOUBLE), CAST(CAST(2 AS INT) AS DOUBLE))'
     """
     _check_functions(expression)
-    text = _Translation(expression, named, row).of(typed(expression.text, types, repr(expression)))
-    if len(text) > _LONGEST:
-        raise UntranslatableError("it is too long for Spark's parser")
-    return text
+    return _Translation(expression, named, row).of(typed(expression.text, types, repr(expression)))
 
 
 class _Translation:
@@ -85,6 +82,13 @@ class _Translation:
         self.expression, self.named, self.row = expression, named, row
 
     def of(self, node: Typed) -> str:
+        text = self._said(node)
+        # Of each part: some say theirs twice, and would double the text with every level.
+        if len(text) > _LONGEST:
+            raise UntranslatableError("it is too long for Spark's parser")
+        return text
+
+    def _said(self, node: Typed) -> str:
         if node.op == "column":
             return self.named(node.value)
         if node.op == "literal":

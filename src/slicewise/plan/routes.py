@@ -63,6 +63,7 @@ __all__ = [
     "has_short_sessions",
     "has_whole_windows",
     "is_left_to_spark",
+    "is_sliced_in_numpy",
     "route_of",
     "stream_route",
 ]
@@ -92,6 +93,9 @@ WHOLE: frozenset[type[Aggregate]] = frozenset(
     (Count, Sum, Avg, Min, Max, Product, StdDev, StdDevPop, Variance, VarPop)
     + (CountIf, BoolAnd, BoolOr, BitAnd, BitOr, BitXor)
 )
+
+#: Those of them for which Spark has no function whose buffer is of fixed size: it would collect all rows of a slice.
+_COLLECTED: frozenset[type[Aggregate]] = frozenset((MinCount, MaxCount))
 
 #: Slices of fewer rows than this are hardly fewer than the rows themselves.
 FEW_ROWS = 8
@@ -227,7 +231,29 @@ def choose_shuffle(workload: Workload) -> Decision:
         return Decision(ROWS, "brought together by key to be numbered, and sliced where they are")
     if not workload.keys:
         return Decision(SLICES, "without keys all of them come to one place, where fewer are better")
-    return _by_length(sliced)
+    in_numpy = is_sliced_in_numpy(workload)
+    return Decision(ROWS, in_numpy.reason) if in_numpy else _by_length(sliced)
+
+
+def is_sliced_in_numpy(workload: Workload) -> Decision:
+    """Whether a batch brings rows together by key as they are, and slices them there as a stream does.
+
+    For some aggregates the JVM would collect all rows of each slice, which takes longer than to send them. Where others
+    go by the order of rows it does so nevertheless: it is the JVM that puts rows of equal time in order.
+    """
+    queries = _sliced_queries(workload).queries
+    aggregates = [aggregate for query in queries for aggregate in query.aggregates.values()]
+    collected = next((a for a in aggregates if type(unfiltered(a)) in _COLLECTED), None)
+    if collected is None:
+        return Decision(False, "Spark's own functions compute all partials")
+    if not workload.keys:
+        return Decision(False, "without keys all rows would come to one place")
+    if any(query.window.needs_rows for query in queries):
+        return Decision(False, "rows are numbered in the JVM")
+    ordered = next((a for a in aggregates if not a.commutative), None)
+    if ordered is not None:
+        return Decision(False, f"{ordered!r} goes by the order of rows, which the JVM knows")
+    return Decision(True, f"sliced in NumPy: for {collected!r} Spark's functions would collect all rows of a slice")
 
 
 def _by_length(workload: Workload) -> Decision:

@@ -26,7 +26,7 @@ from slicewise.slicing.snapshots import FORMAT, BoundState, Counters, OperatorSt
 from slicewise.slicing.stats import COUNTED, watermark_lag
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
-from slicewise.slicing.time.slicer import cut_stream
+from slicewise.slicing.time.slicer import cut_rows, cut_stream
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.user_code import show_rows
@@ -62,6 +62,7 @@ __all__ = [
     "bounds_type",
     "check_attachable",
     "column_of",
+    "cut_rows",
     "cut_stream",
     "describe",
     "event_rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,10 +14,10 @@ from pyspark.sql import functions as F
 
 from slicewise.errors import QueryError
 from slicewise.kernels import segment_starts
-from slicewise.plan.axes import axes_of
+from slicewise.plan.axes import Axis, axes_of
 from slicewise.plan.panels import Form
-from slicewise.plan.plan import ARRIVAL, VALUES, plan_for
-from slicewise.plan.routes import ROWS, has_short_sessions, has_whole_windows
+from slicewise.plan.plan import ARRIVAL, VALUES, Plan, plan_for
+from slicewise.plan.routes import ROWS, has_short_sessions, has_whole_windows, is_sliced_in_numpy
 from slicewise.results import ResultSchema
 from slicewise.slicing import Edges, PeriodicWindows
 from slicewise.spark.cells import cell_of
@@ -28,7 +29,8 @@ from slicewise.spark.partials import partials_of
 from slicewise.spark.row_numbering import measure_rows, partials_by_position
 from slicewise.spark.session import setting
 from slicewise.spark.slice_columns import SliceColumns
-from slicewise.spark.source import TIME, Source
+from slicewise.spark.slice_sources import RowSlicer, SliceReader, SliceSource
+from slicewise.spark.source import TIME, Source, value_name
 from slicewise.spark.whole_windows import run_whole_sessions, run_whole_slices
 
 __all__ = ["run_slices"]
@@ -55,6 +57,29 @@ def run_slices(source: Source, shuffle: str, store: str | None = None, form: For
     if not plan.panels and (windows := _run_whole(source, rows, cells, shuffle, plan.schema)) is not None:
         return windows
     measures = axes_of(plan.context, source.types)
+    output = Output(plan.schema, spans=any(m.by_position for m in measures))
+    sent, slices = (
+        _rows_by_key(source, rows)
+        if shuffle == ROWS and is_sliced_in_numpy(source.workload)
+        else _slices_by_key(source, rows, plan, measures, cells, shuffle)
+    )
+    composer = Composer(make_plan, output, slices, measures)
+    return output.to_user(sent.mapInArrow(composer.__call__, output.spark_schema()))
+
+
+def _rows_by_key(source: Source, rows: DataFrame) -> tuple[DataFrame, SliceSource]:
+    """What aggregates read of the rows, brought together by key; and what slices them there."""
+    read = dict.fromkeys(name for q in source.workload.queries for a in q.aggregates.values() for name in a.columns)
+    columns = {name: (value_name(source.columns.index(name)), source.types[name]) for name in read}
+    names = [*source.key_names, TIME, *(name for name, _ in columns.values())]
+    sent = rows.select(*names).repartition(*source.key_names)
+    return named(sent, names), RowSlicer(columns)
+
+
+def _slices_by_key(
+    source: Source, rows: DataFrame, plan: Plan, measures: Sequence[Axis], cells: dict[str, Expression], shuffle: str
+) -> tuple[DataFrame, SliceSource]:
+    """The slices of the rows, brought together by key; and what reads them there."""
     # Measured rows are brought together by key to be sorted, and their slices stay where they are.
     together = bool(measures)
     if shuffle == ROWS and source.key_names and not together:
@@ -73,9 +98,7 @@ def run_slices(source: Source, shuffle: str, store: str | None = None, form: For
     sliced = _sliced(rows, source.key_names, places, slice_columns, [CELL] if first == CELL else [])
     if not together or _spreads_groups(source):
         sliced = sliced.repartition(*source.key_names) if source.key_names else sliced.repartition(1)
-    output = Output(plan.schema, spans=any(m.by_position for m in measures))
-    composer = Composer(make_plan, output, readers, first, last, measured)
-    return output.to_user(sliced.mapInArrow(composer.__call__, output.spark_schema()))
+    return sliced, SliceReader(readers, first, last, measured)
 
 
 def _run_whole(
