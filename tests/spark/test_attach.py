@@ -196,6 +196,16 @@ def test_columns_of_one_name_and_what_is_refused(spark):
         sw.DataError, match=r"the time column 't' of the points holds .* and 't' of the events int64; int"
     ):
         workload.attach(rows.withColumn("t", F.current_timestamp()), rows)
+    with pytest.raises(sw.DataError, match="there is no column 'k' in the DataFrame; did you mean 'kk'"):
+        workload.attach(rows.withColumnRenamed("k", "kk"), rows)
+    zoned, plain = (rows.withColumn("t", F.lit("2024-05-01").cast(type_)) for type_ in ("timestamp", "timestamp_ntz"))
+    hourly = sw.Workload("t", keys=["k"]).query("q", sw.trailing("1 hour"), s=sw.sum("v"))
+    with pytest.raises(
+        sw.DataError,
+        match=r"the time column 't' of the points holds timestamp\[us\], and 't' of the events "
+        r"timestamp\[us, tz=UTC\]; with and without a time zone cannot be compared: convert one of them",
+    ):
+        hourly.attach(plain, zoned)
 
 
 @pytest.mark.parametrize("shift", [0, 8, 19])
@@ -223,7 +233,8 @@ HASHES = {"x": -1, "y": -1, "z": 4, None: 7}
 
 
 def rough(row):
-    time = 0 if row["t"] is None else (row["t"] >> ROUGHLY.shift) + (1 << (TIME_BITS - 1))
+    half = 1 << (TIME_BITS - 1)
+    time = 0 if row["t"] is None else min(max((row["t"] >> ROUGHLY.shift) + half, 0), 2 * half - 1)
     return (HASHES[row["k"]] << TIME_BITS) + time
 
 
@@ -231,14 +242,22 @@ def runner_of(workload, ties_broken):
     types = {name: TYPES[name] for name in TYPES if name != "t"}
     make_plan = partial(plan_for, workload, types, time_type=pa.int64(), ties=SORTED, over_rows=True)
     inputs = {name: name for name in workload.inputs}
-    return attaching.PointRunner(
-        make_plan, {n: TYPES[n] for n in inputs}, ["key"], inputs, ["id"], ROUGHLY, ties_broken
-    )
+    types = {n: TYPES[n] for n in inputs}
+    return attaching.PointRunner(make_plan, types, "t", ["key"], inputs, {"p0": "id"}, ROUGHLY, ties_broken)
 
 
-@given(st.lists(some.rows(), min_size=1, max_size=40), st.integers(1, 9), st.integers(1, 5), st.booleans())
-def test_pieces_of_any_size_give_the_same_answers(stream, chunk, batch_rows, ties_broken):
-    """Keys of one hash come mixed, and so do rows of nearly equal time, unless the JVM compares more than numbers."""
+@given(
+    st.lists(some.rows(), min_size=1, max_size=40),
+    st.integers(1, 9),
+    st.integers(1, 5),
+    st.booleans(),
+    st.sampled_from(["points", "rows", "some of the rows"]),
+)
+def test_pieces_of_any_size_give_the_same_answers(stream, chunk, batch_rows, ties_broken, asked):
+    """Keys of one hash come mixed, and so do rows of nearly equal time, unless the JVM compares more than numbers.
+
+    Points are rows of their own, or the rows themselves, all of which or some of which are events.
+    """
     workload = (
         sw.Workload("t", keys=["k"])
         .query("near", sw.trailing(5), l=sw.collect_list("o"), top=sw.max("v"))
@@ -246,23 +265,34 @@ def test_pieces_of_any_size_give_the_same_answers(stream, chunk, batch_rows, tie
         .query("rows", sw.trailing(sw.rows(2), closed="left"), s=sw.sum("v"))
         .query("grid", sw.sliding(20, every=10), s=sw.sum("v"))
     )
-    stream = [{**row, "t": None if i % 7 == 6 else row["t"], "o": i} for i, row in enumerate(stream)]
-    points = [{**row, "o": None, "v": None, "is_point": True, "id": i} for i, row in enumerate(stream) if i % 2]
-    rows = [{**row, "is_event": row["t"] is not None} for row in stream] + points
+    # A time beyond all windows is none.
+    timeless = {6: None, 13: 2**62, 20: -(2**62)}
+    stream = [{**row, "t": timeless.get(i % 21, row["t"]), "o": i, "id": i} for i, row in enumerate(stream)]
+    events, points, flags = stream, stream, {}
+    if asked == "points":
+        points = [{**row, "o": None, "v": None, "is_point": True} for i, row in enumerate(stream) if i % 2]
+        rows, flags = [{**row, "is_point": False} for row in stream] + points, {"is_point": pa.bool_()}
+    elif asked == "some of the rows":
+        rows, flags = [{**row, "is_event": row["o"] % 3 > 0} for row in stream], {"is_event": pa.bool_()}
+        events = [row for row in stream if row["o"] % 3]
+    else:
+        rows = list(stream)
     rows.reverse()
     if ties_broken:
         rows.sort(key=lambda r: (str(r["k"]), -math.inf if r["t"] is None else r["t"], r["o"] or 0))
     rows.sort(key=rough)
-    names = [("t", pa.int64()), ("key", pa.string()), ("is_event", pa.bool_()), ("is_point", pa.bool_())]
-    names += [("v", pa.int64()), ("o", pa.int64()), ("id", pa.int64()), (ROUGH, pa.int64())]
-    table = pa.Table.from_pylist([{**row, "key": row["k"], ROUGH: rough(row)} for row in rows], pa.schema(names))
+    names = {"t": pa.int64(), "key": pa.string(), "v": pa.int64(), "o": pa.int64(), "id": pa.int64(), ROUGH: pa.int64()}
+    table = pa.Table.from_pylist(
+        [{**row, "key": row["k"], ROUGH: rough(row)} for row in rows], pa.schema([*names.items(), *flags.items()])
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attaching, "CHUNK", chunk)
         runner = runner_of(with_attached_names(workload, []), ties_broken)
         found = list(runner(iter(table.to_batches(max_chunksize=batch_rows))))
-    asked = [(row["t"], (row["k"],)) for row in points]
-    expected = attached(workload, asked, [(row["t"], row, (row["k"],)) for row in stream], ties="values")
-    values = {row["id"]: row for batch in found for row in rows_with_maps(pa.Table.from_batches([batch]))}
+    near = [{**row, "t": None if abs(row["t"] or 0) > 2**60 else row["t"]} for row in events]
+    at = [(None if abs(row["t"] or 0) > 2**60 else row["t"], (row["k"],)) for row in points]
+    expected = attached(workload, at, [(row["t"], row, (row["k"],)) for row in near], ties="values")
+    values = {row["p0"]: row for batch in found for row in rows_with_maps(pa.Table.from_batches([batch]))}
     assert len(values) == len(points)
     for point, row in zip(points, expected, strict=True):
         for i, (name, value) in enumerate(row.items()):

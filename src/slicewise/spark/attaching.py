@@ -8,6 +8,7 @@ comes: what is kept of it is a piece, and of the keys that are not finished the 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -44,14 +45,17 @@ from slicewise.spark.row_order import in_order
 from slicewise.spark.session import check_workers, setting
 from slicewise.spark.source import TIME, Source, column, key_name, value_name
 from slicewise.spark.types import reaches_python, read, spark_type
+from slicewise.times import largest_time
 from slicewise.workload import Workload, without_punctuation, without_where
 
 __all__ = ["PointRunner", "attach"]
 
 #: How many rows are taken at once, or more: as many again as are kept of the key that is not finished.
 CHUNK = 200_000
-#: What a row is: an event or not, a point or not.
+#: What a row is, where not every row that has a time is an event, and where not every row is a point.
 IS_EVENT, IS_POINT = "is_event", "is_point"
+#: The times of events and points as they were given.
+GIVEN_TIME = "at"
 _LOWEST = np.iinfo(np.int64).min
 
 
@@ -67,20 +71,19 @@ def attach(workload: Workload, points: Any, events: Any, time: str | None) -> Da
     _check_together(asking, source)
     columns = [_point_name(i) for i in range(len(points.columns))]
     asking = _renamed(asking, columns)
-    together = events is None and asking.workload.time == workload.time
-    if together:
+    if events is None and asking.workload.time == workload.time:
         source = dataclasses.replace(_renamed(source, columns), ties=tie_columns(workload))
-        rows, aliases = _both(source, columns)
+        rows, flags, places = _both(source, columns)
     else:
         source = dataclasses.replace(with_data(with_meant(source)), ties=tie_columns(workload))
-        rows, aliases = _united(source, asking, columns), {}
+        rows, flags, places = _united(source, asking, columns)
     described = without_punctuation(without_where(source.workload))
-    internal = {name: value_name(i) for i, name in enumerate(source.inputs)}
-    inputs = {name: aliases.get(internal[name], internal[name]) for name in described.inputs}
-    keys = [aliases.get(name, name) for name in source.key_names]
-    names = list(dict.fromkeys([TIME, IS_EVENT, *([] if together else [IS_POINT]), *keys, *inputs.values(), *columns]))
+    inputs = {name: places[value_name(i)] for i, name in enumerate(source.inputs) if name in described.inputs}
+    keys = [places[name] for name in source.key_names]
+    given_back = [places[name] for name in columns]
+    names = list(dict.fromkeys([places[TIME], *flags, *keys, *inputs.values(), *given_back]))
     order = RoughOrder.of(source.time_type, workload.unit)
-    rows = _sorted(rows, source, keys, names, order)
+    rows = _sorted(rows, source, places[TIME], keys, names, order)
     names.append(ROUGH)
     types = dict(source.types)
     make_plan = partial(plan_for, described, types, time_type=source.time_type, ties=SORTED, over_rows=True)
@@ -88,9 +91,9 @@ def attach(workload: Workload, points: Any, events: Any, time: str | None) -> Da
     check_known_types(values)
     fields = [T.StructField(c, f.dataType) for c, f in zip(columns, points.schema.fields, strict=True)]
     added = [T.StructField(_value_name(i), spark_type(t)) for i, t in enumerate(values.column_types.values())]
-    runner = PointRunner(
-        make_plan, {name: types[name] for name in inputs}, keys, inputs, columns, order, bool(source.ties)
-    )
+    read_types = {name: types[name] for name in inputs}
+    back = dict(zip(columns, given_back, strict=True))
+    runner = PointRunner(make_plan, read_types, places[TIME], keys, inputs, back, order, bool(source.ties))
     sent = named(rows.select(*names), names).mapInArrow(runner.__call__, T.StructType([*fields, *added]))
     given = zip(columns, points.schema.fields, strict=True)
     return sent.select(
@@ -110,31 +113,63 @@ def _value_name(i: int) -> str:
 # What is read
 
 
-def _both(source: Source, columns: Sequence[str]) -> tuple[DataFrame, dict[str, str]]:
-    """Rows that are points and events at once, and which internal columns are columns of the points as they are."""
-    meant = F.coalesce(is_meant(source), F.lit(False)) & is_data(source) & source.event_time.isNotNull()
-    rows = source.projected(meant.alias(IS_EVENT), *map(F.col, columns))
+def _both(source: Source, columns: Sequence[str]) -> tuple[DataFrame, list[str], dict[str, str]]:
+    """Rows that are points and events at once, their flags, and where each column stands: no column is sent twice."""
+    filtered = source.workload.where is not None or source.workload.punctuation is not None
+    meant = F.coalesce(is_meant(source), F.lit(False)) & is_data(source)
+    flags = [IS_EVENT] if filtered else []
+    rows = source.projected(*(meant.alias(name) for name in flags), *map(F.col, columns))
     rows = with_computed(source, rows, source.ties)
     named_so = {key_name(i): name for i, name in enumerate(source.workload.keys)}
     named_so |= {value_name(i): name for i, name in enumerate(source.inputs)}
-    paths = {internal: source.paths[name] for internal, name in named_so.items()}
-    return rows, {internal: path[0] for internal, path in paths.items() if len(path) == 1}
+    named_so |= {TIME: source.workload.time} if _is_instant(source) else {}
+    places = {name: name for name in (TIME, *columns)}
+    for internal, name in named_so.items():
+        path = source.paths[name]
+        places[internal] = path[0] if len(path) == 1 else internal
+    return rows, flags, places
 
 
-def _united(source: Source, asking: Source, columns: Sequence[str]) -> DataFrame:
-    """Events and points below each other; each has nulls where the other has columns of its own."""
-    events = source.projected(F.lit(True).alias(IS_EVENT)).where(F.col(TIME).isNotNull())
+def _united(source: Source, asking: Source, columns: Sequence[str]) -> tuple[DataFrame, list[str], dict[str, str]]:
+    """Events and points below each other, their flags, and where each column stands; nulls where only one has it."""
+    same = {name: source.spark_types[name] == asking.spark_types[name] for name in source.workload.keys}
+    of_time = source.spark_types[source.workload.time] == asking.spark_types[asking.workload.time]
+    as_given = of_time and _is_instant(source) and _is_instant(asking)
+    places = {name: name for name in (TIME, *source.key_names, *map(value_name, range(len(source.inputs))), *columns)}
+    # Columns of points that are compared with those of events are sent as these are.
+    compared = {name: key_name(i) for i, name in enumerate(source.workload.keys) if same[name]}
+    if as_given:
+        places[TIME] = GIVEN_TIME
+        compared[asking.workload.time] = GIVEN_TIME
+    for name, internal in compared.items():
+        path = asking.paths[name]
+        if len(path) == 1:
+            places[path[0]] = internal
+
+    def projected(one: Source, *extra: Column) -> DataFrame:
+        time = [one.given(one.workload.time).alias(GIVEN_TIME)] if as_given else []
+        return one.projected(*time, *extra)
+
+    events = projected(source, F.lit(False).alias(IS_POINT)).where(F.col(TIME).isNotNull())
     events = with_computed(source, events, source.ties)
-    points = asking.projected(F.lit(True).alias(IS_POINT), *map(F.col, columns))
-    return events.unionByName(points, allowMissingColumns=True)
+    points = projected(asking, F.lit(True).alias(IS_POINT), *map(F.col, columns))
+    return events.unionByName(points, allowMissingColumns=True), [IS_POINT], places
 
 
-def _sorted(rows: DataFrame, source: Source, keys: list[str], names: list[str], order: RoughOrder) -> DataFrame:
+def _is_instant(source: Source) -> bool:
+    """Whether the times of a source are 64-bit integers to Arrow as they are, so that they need no column beside."""
+    return isinstance(source.spark_types[source.workload.time], (T.TimestampType, T.TimestampNTZType, T.LongType))
+
+
+def _sorted(
+    rows: DataFrame, source: Source, time: str, keys: list[str], names: list[str], order: RoughOrder
+) -> DataFrame:
     """All rows of a key in one partition, in rough order; where values break ties, these too, which Python may lack."""
     if not source.ties:
-        rows = rows.select(*names)  # what is there twice is not shuffled twice
+        rows = rows.select(*names)  # what Python does not read is not shuffled either
     rows = rows.repartition(*keys) if keys else rows.repartition(1)
-    rows = rows.select("*", order.column(keys, F.col(TIME)).alias(ROUGH))
+    at = F.col(TIME) if time == TIME else source.instant(F.col(time))
+    rows = rows.select("*", order.column(keys, at).alias(ROUGH))
     if not source.ties:
         return rows.sortWithinPartitions(ROUGH)
     return rows.sortWithinPartitions(ROUGH, *source.key_names, *in_order(source))
@@ -221,8 +256,9 @@ class PointRunner:
         Makes the plan, over rows.
     types
         Of what aggregates read.
-    keys, inputs, columns
-        Where the keys stand, what aggregates read by its name, and the columns of points, which are given back.
+    time, keys, inputs, columns
+        Where event times stand, the keys, what aggregates read by its name, and the columns of points by the names
+        under which they are given back. A column may be several of these, and is sent once.
     order
         The rough order.
     ties_broken
@@ -231,9 +267,10 @@ class PointRunner:
 
     make_plan: partial[Plan]
     types: Mapping[str, pa.DataType]
+    time: str
     keys: Sequence[str]
     inputs: Mapping[str, str]
-    columns: Sequence[str]
+    columns: Mapping[str, str]
     order: RoughOrder
     ties_broken: bool
 
@@ -272,16 +309,31 @@ class _Piece:
     positions: np.ndarray
 
     @classmethod
-    def of(cls, table: pa.Table, number: np.ndarray) -> _Piece:
-        times = table.column(TIME)
-        time = times.fill_null(_LOWEST).to_numpy()
+    def of(cls, table: pa.Table, number: np.ndarray, at: str, furthest: int) -> _Piece:
+        """Rows with times in a column; those that lie further away than any window are none."""
+        time = table.column(at).cast(pa.int64()).fill_null(_LOWEST).to_numpy()
+        has_time = (time >= -furthest) & (time <= furthest)
+        if not has_time.all():
+            time = np.where(has_time, time, _LOWEST)
         order = order_by(number, time)
         positions = np.arange(len(time)) if order is None else order
-        return cls(table, number, time, times.is_valid().to_numpy(), positions)
+        return cls(table, number, time, has_time, positions)
 
-    def flagged(self, name: str) -> np.ndarray:
-        """Which rows have a flag."""
-        flags: np.ndarray = self.table.column(name).fill_null(False).to_numpy(zero_copy_only=False)
+    @property
+    def is_event(self) -> np.ndarray:
+        """Which rows are events: those that have a time, unless a flag says otherwise."""
+        events = self.has_time
+        if IS_EVENT in self.table.column_names:
+            events = events & self._flagged(IS_EVENT)
+        return events if self.is_point is None else events & ~self.is_point
+
+    @functools.cached_property
+    def is_point(self) -> np.ndarray | None:
+        """Which rows are points; None if all are."""
+        return self._flagged(IS_POINT) if IS_POINT in self.table.column_names else None
+
+    def _flagged(self, name: str) -> np.ndarray:
+        flags: np.ndarray = self.table.column(name).to_numpy(zero_copy_only=False)
         return flags
 
 
@@ -323,7 +375,7 @@ class _Partition:
         if not end:
             return
         number, keys = self._numbered(table.slice(0, end))
-        piece = _Piece.of(table.slice(0, end), number)
+        piece = _Piece.of(table.slice(0, end), number, self.runner.time, largest_time(self.plan.workload.unit))
         rows = self._events(piece, keys)
         answers = AsOf(self.plan, keys)  # type: ignore[arg-type]
         yield from self._points(answers, rows, piece)
@@ -340,7 +392,7 @@ class _Partition:
 
     def _events(self, piece: _Piece, keys: KeyNumbers) -> Tuples:
         """The events of a piece, and those that were kept."""
-        index = piece.positions[piece.flagged(IS_EVENT)[piece.positions]]
+        index = piece.positions[piece.is_event[piece.positions]]
         inputs = piece.table.select(list(dict.fromkeys(self.runner.inputs.values()))).take(pa.array(index))
         columns = {name: read(inputs.column(at), self.runner.types[name]) for name, at in self.runner.inputs.items()}
         number = piece.number[index]
@@ -350,10 +402,10 @@ class _Partition:
         return rows if self.kept is None else self.kept.rows.joined([rows], ())
 
     def _points(self, answers: AsOf, rows: Tuples, piece: _Piece) -> Iterator[pa.RecordBatch]:
-        table, timed = piece.table, piece.positions[piece.has_time[piece.positions]]
+        places, asked = self.runner.columns, piece.is_point
+        table, timed = piece.table.select(list(places.values())), piece.positions[piece.has_time[piece.positions]]
         of_point = np.arange(table.num_rows)
-        if IS_POINT in table.column_names:
-            asked = piece.flagged(IS_POINT)
+        if asked is not None:
             table, timed, of_point = table.filter(pa.array(asked)), timed[asked[timed]], np.cumsum(asked) - 1
         if not table.num_rows:
             return
@@ -363,10 +415,10 @@ class _Partition:
         raise_failures(self.plan)
         place = np.full(table.num_rows, len(timed))
         place[of_point[timed]] = np.arange(len(timed))
-        arrays = [table.column(name).combine_chunks() for name in self.runner.columns]
+        arrays = [table.column(i).combine_chunks() for i in range(len(places))]
         types = self.plan.schema.column_types.values()
         arrays += [_as(value.take(place).to_arrow(), type_) for value, type_ in zip(values, types, strict=True)]
-        names = [*self.runner.columns, *(_value_name(i) for i in range(len(values)))]
+        names = [*places, *(_value_name(i) for i in range(len(values)))]
         batch = pa.RecordBatch.from_arrays(arrays, names)
         for at in range(0, batch.num_rows, BATCH_ROWS):
             yield batch.slice(at, BATCH_ROWS)

@@ -128,20 +128,22 @@ class Source:
         if self.workload.on_clock is not None:
             # The time of the micro-batch, the same for all of its rows; it stands in the offset log, and so is kept.
             return F.unix_micros(F.current_timestamp())
-        time = self.given(self.workload.time)
+        at = self.instant(self.given(self.workload.time))
+        largest = largest_time(self.workload.unit)
+        return F.when(at.between(-largest, largest), at)
+
+    def instant(self, time: Column) -> Column:
+        """A time of the type of the time column as a 64-bit integer, however far away it is."""
         type_ = self.spark_types[self.workload.time]
+        if isinstance(type_, _INTEGERS):
+            return time.cast("long")
+        if isinstance(type_, T.TimestampNTZType):
+            return ntz_micros(time, self.frame.sparkSession)
         if isinstance(type_, T.DateType):
             # A timestamp as in Spark's own window(); a date further away than timestamps are would fail there.
             near = F.unix_date(time).between(-LARGEST_DAY, LARGEST_DAY)
             time = F.when(near, time.cast("timestamp"))
-        if isinstance(type_, _INTEGERS):
-            at = time.cast("long")
-        elif isinstance(type_, T.TimestampNTZType):
-            at = ntz_micros(time, self.frame.sparkSession)
-        else:
-            at = F.unix_micros(time)
-        largest = largest_time(self.workload.unit)
-        return F.when(at.between(-largest, largest), at)
+        return F.unix_micros(time)
 
     def given(self, name: str) -> Column:
         """A column of the DataFrame, or the field of one."""

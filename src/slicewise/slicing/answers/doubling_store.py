@@ -57,6 +57,8 @@ class DoublingStore(Store):
             if not level:
                 answers.append(take_parts(self.parts, low[some]))
                 continue
+            if level == 2:
+                to_end, from_start = (tuple(part.copy() for part in self.parts) for _ in range(2))
             if level > 1:
                 to_end, from_start = self._doubled(to_end, from_start, 1 << (level - 2))
             if count:
@@ -67,7 +69,7 @@ class DoublingStore(Store):
         return take_parts(concat_parts(answers), back)
 
     def _doubled(self, to_end: Parts, from_start: Parts, half: int) -> tuple[Parts, Parts]:
-        """The running values in blocks of twice ``half``, from those in halves."""
+        """The running values in blocks of twice ``half``, from those in halves, which they overwrite."""
         n, both = len(self.parts[0]), 2 * half
         whole = n // both * both
         left = tuple(_halves(part, whole, half, 0).ravel() for part in to_end)
@@ -91,13 +93,21 @@ def _halves(part: np.ndarray, whole: int, half: int, at: int) -> np.ndarray:
 
 
 def _with_halves(parts: Parts, whole: int, half: int, at: int, values: Parts) -> Parts:
-    """Copies of the parts, with other values in one half of every whole block."""
-    # Exact numbers leave int64 for Python ints when they grow too large.
-    copies = tuple(p.astype(np.result_type(p.dtype, v.dtype)) for p, v in zip(parts, values, strict=True))
-    for part, value in zip(copies, values, strict=True):
+    """The parts with other values in one half of every whole block."""
+    parts = _with_room(parts, values)
+    for part, value in zip(parts, values, strict=True):
         _halves(part, whole, half, at)[:] = value.reshape(-1, half)
-    return copies
+    return parts
 
 
 def _with_rest(parts: Parts, rest: slice, values: Parts) -> Parts:
-    return tuple(np.concatenate([p[: rest.start], v]) for p, v in zip(parts, values, strict=True))
+    parts = _with_room(parts, values)
+    for part, value in zip(parts, values, strict=True):
+        part[rest] = value
+    return parts
+
+
+def _with_room(parts: Parts, values: Parts) -> Parts:
+    """The parts as they are, or copies if a type does not hold the values: exact numbers may grow beyond int64."""
+    both = zip(parts, values, strict=True)
+    return tuple(p.astype(np.result_type(p.dtype, v.dtype), copy=False) for p, v in both)
