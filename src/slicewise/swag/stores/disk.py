@@ -46,6 +46,7 @@ class DiskStore(Store):
     >>> again = DiskStore(folder.name)
     >>> again.get([(0, 7), (0, 8)])
     [(1, 2), None]
+    >>> again.resize(1 << 37)
     >>> again.close()
     >>> folder.cleanup()
     """
