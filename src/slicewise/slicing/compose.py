@@ -64,7 +64,7 @@ class Composition:
             engine = Engine(self._on_time)
             error = TickGaps(engine).judge_slices(slices, keys) if self.plan.filled else None
             if error is not None:
-                raise error
+                raise error.of_batch(error.label)
             engine.insert_slices(slices)
             results, _ = engine.advance(INFINITY, keys)
             yield from results.blocks

@@ -121,14 +121,14 @@ class Probe:
         --------
         >>> worker = Worker("node1", "/usr/bin/python3", "3.11", tuple((name, "1.0") for name in PACKAGES))
         >>> Probe((worker,), None, "3.12").problems_of(worker)
-        ['node1 has Python 3.11, and here is 3.12; they must be the same']
+        ['node1 has Python 3.11, but here it is 3.12; they must be the same']
         """
         return list(self._problems_of(worker))
 
     def _problems_of(self, worker: Worker) -> Iterator[str]:
         missing = worker.missing
         if worker.python != self.python:
-            yield f"{worker.host} has Python {worker.python}, and here is {self.python}; they must be the same"
+            yield f"{worker.host} has Python {worker.python}, but here it is {self.python}; they must be the same"
         if "slicewise" in missing:
             yield f"{worker.host} lacks slicewise; slicewise.spark.ship(spark) sends it"
         for names, why in ((("numpy", "pyarrow"), ""), (FOR_STREAMS, ", which streams need")):

@@ -293,8 +293,8 @@ class Window:
         converted = dataclasses.replace(self, **lengths, **self._instants_in_unit(unit))
         if not converted._is_in_unit(unit):
             raise QueryError(
-                f"`unit` does not go with {self!r}, whose lengths are fixed; leave it out, and make the time column a "
-                "timestamp",
+                f"`unit` cannot be combined with {self!r}, whose lengths are fixed; leave it out, and make the time "
+                "column a timestamp",
                 parameter="unit",
             )
         return converted

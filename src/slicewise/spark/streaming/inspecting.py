@@ -172,7 +172,7 @@ def _chunks(checkpoint: str, session: SparkSession) -> DataFrame:
         return state.select(F.col("user_map_key.name"), F.col("user_map_value.data"), head)
     except PySparkException as error:
         reason = str(error).splitlines()[0]
-        raise StateError(f"{checkpoint} is no checkpoint of a slicewise stream that has run: {reason}") from error
+        raise StateError(f"{checkpoint} is not the checkpoint of a slicewise stream that has run: {reason}") from error
 
 
 def _offsets(checkpoint: str, session: SparkSession) -> tuple[str, ...]:

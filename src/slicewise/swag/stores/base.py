@@ -28,7 +28,7 @@ class StoreError(SlicewiseError, OSError):
     >>> from slicewise.swag import RedisStore
     >>> RedisStore("redis://127.0.0.1:1/0", timeout=1)
     Traceback (most recent call last):
-    slicewise.swag.stores.base.StoreError: the store at 'redis://127.0.0.1:1/0' is gone: ...; go on when it is back
+    slicewise.swag.stores.base.StoreError: the store at 'redis://127.0.0.1:1/0' is gone: ...; continue when it is back
     """
 
 

@@ -112,7 +112,7 @@ class DiskStore(Store):
         except (self._lmdb.MapFullError, self._lmdb.DiskError) as e:
             raise StoreError(
                 f"the store in {self.path!r} is full: {e}; nothing was written. "
-                "Give it more room with `store.resize(max_bytes)` and go on"
+                "Give it more room with `store.resize(max_bytes)` and continue"
             ) from e
         except (self._lmdb.Error, OSError) as e:
             raise StoreError(f"the store in {self.path!r} cannot be {done}: {e or type(e).__name__}") from e
