@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import slicewise as sw
-from slicewise import plot, spark, swag, testing
+from slicewise import baselines, plot, spark, swag, testing
 from slicewise.slicing import LateRow, Operator, Stats
 from slicewise.sources import kafka
 
@@ -51,7 +51,7 @@ def groups() -> list[Group]:
     rest = set(names) - {name for some in grouped.values() for name in some} - {"spark", "swag", "testing"}
     assert not rest, f"give these names a group: {sorted(rest)}"
     of = {title: {name: names[name] for name in some} for title, some in grouped.items()}
-    on_spark = {f"spark.{name}": getattr(spark, name) for name in ("Inspection", "known", "local_session")}
+    on_spark = {f"spark.{name}": member for name, member in _members(spark).items() if name not in of["spark"]}
     return [
         Group("Workload", "sw.", of["workload"]),
         Group(
@@ -69,12 +69,23 @@ def groups() -> list[Group]:
         Group(
             "Kafka",
             "kafka.",
-            {"register": kafka.register},
+            {"register": kafka.register, "KafkaSource": kafka.KafkaSource},
             "After `from slicewise.sources import kafka`; needs confluent-kafka. See [sources.md](sources.md).",
         ),
         Group("Errors", "sw.", of["errors"]),
         Group("Testing", "sw.testing.", _members(testing)),
-        Group("Aggregators", "sw.swag.", _members(swag), "The papers' algorithms; see [algorithms.md](algorithms.md)."),
+        Group(
+            "Aggregators",
+            "sw.swag.",
+            {**_members(swag), "stores.Store": swag.stores.Store},
+            "The papers' algorithms; see [algorithms.md](algorithms.md).",
+        ),
+        Group(
+            "Baselines",
+            "baselines.",
+            _members(baselines),
+            "After `from slicewise import baselines`: the techniques that the papers compare slicing with.",
+        ),
         Group("Plot", "sw.plot.", _members(plot), "After `import slicewise.plot`; needs matplotlib."),
     ]
 
@@ -151,7 +162,9 @@ def _parameter(parameter: inspect.Parameter) -> str:
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
     # An object stands for a value that must be given, so that its absence has an error of its own.
     optional = parameter.default is not inspect.Parameter.empty and type(parameter.default) is not object
-    return f"{stars}{parameter.name}" + (f"={parameter.default!r}" if optional else "")
+    # What is made anew for each instance has no text of its own.
+    shown = "..." if repr(parameter.default) == "<factory>" else repr(parameter.default)
+    return f"{stars}{parameter.name}" + (f"={shown}" if optional else "")
 
 
 def sections_of(member: Any) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import slicewise
-from slicewise import plot, swag, testing
+from slicewise import baselines, plot, spark, swag, testing
 from tests.source import MODULES, SRC, nodes_of
 
 ROOT = Path(__file__).parent.parent
@@ -191,8 +191,9 @@ def test_page_of_aggregates_is_current():
 
 def test_api_page_has_every_public_name():
     names = {f"sw.{name}" for name in slicewise.__all__} - {"sw.spark", "sw.swag", "sw.testing"}
-    for module, prefix in ((swag, "sw.swag."), (testing, "sw.testing."), (plot, "sw.plot.")):
+    for module, prefix in ((swag, "sw.swag."), (testing, "sw.testing."), (plot, "sw.plot."), (baselines, "baselines.")):
         names |= {prefix + name for name in module.__all__}
+    names |= {f"sw.{name}" if name in slicewise.__all__ else f"sw.spark.{name}" for name in spark.__all__}
     headings = re.findall(r"^### (\S+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert names <= set(headings)
 

@@ -212,7 +212,7 @@ def test_expressions_are_names_of_columns() -> None:
             "rounds to a number of places that is no whole number; got\n    round(x, i)\n             ^\nwrite it: "
             "round(v, 2)",
         ),
-        ("null", "is always null, so its type is not known; say it: cast(null as double)"),
+        ("null", "is always null, so its type is not known; declare it: cast(null as double)"),
     ],
 )
 def test_what_has_no_type_is_pointed_at(text: str, message: str) -> None:

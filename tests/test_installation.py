@@ -155,7 +155,7 @@ def test_another_python_may_run_workers_that_has_what_they_need(bare, site, monk
 @pytest.mark.parametrize(
     ("script", "wrong"),
     [
-        ("echo '[\"3.8\", []]'", f"which is Python 3.8, and here is {HERE}"),
+        ("echo '[\"3.8\", []]'", f"which is Python 3.8, but here it is {HERE}"),
         ("exit 1", "which is not a Python interpreter"),
         ("echo what?", "which is not a Python interpreter"),
         (None, "which is not a program"),

@@ -146,8 +146,8 @@ def test_a_window_that_cannot_go_into_a_unit_is_refused():
             return "fortnight()"
 
     message = (
-        "query 'q': `unit` does not go with fortnight(), whose lengths are fixed; leave it out, and make the time "
-        "column a timestamp"
+        "query 'q': `unit` cannot be combined with fortnight(), whose lengths are fixed; leave it out, and make the "
+        "time column a timestamp"
     )
     with pytest.raises(QueryError, match=f"^{re.escape(message)}$") as caught:
         sw.Workload("ts", unit="seconds").query("q", Fortnight(), n=sw.count())

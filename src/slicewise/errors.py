@@ -160,7 +160,7 @@ class FailedRowsError(RefusedRowsError):
     ) -> None:
         rows = list(rows)
         at = "a record" if place is None else place
-        end = "mend it, or filter such rows out before run()"
+        end = "fix it, or filter such rows out before run()"
         if left_out:
             end = "the record was left out" if place is None else place.left_out(others)
         super().__init__(f"{code} at {at}: {failure}; {end}", rows, self.kind)
@@ -230,7 +230,7 @@ class FailedWindowsError(AggregateError):
     """
 
     #: What to do about it.
-    remedy = "mend it, or take it out of the workload"
+    remedy = "fix it, or remove it from the workload"
 
     def __init__(self, reason: str, label: Any, others: int = 0, *, stopped: bool = False) -> None:
         end = self.remedy if stopped else "its value is null"
@@ -247,7 +247,7 @@ class UserCodeInWindowError(FailedWindowsError):
 class OverfullError(FailedWindowsError):
     """A window has more categories than ``by`` allows for."""
 
-    remedy = "allow for more of them, by(..., most=...), or for fewer categories"
+    remedy = "allow more of them, by(..., most=...), or for fewer categories"
 
 
 class StateError(SlicewiseError, ValueError):

@@ -130,7 +130,7 @@ def python_problem(python: str, *, streams: bool) -> Problem | None:
     version, absent = probed
     here = "{}.{}".format(*sys.version_info[:2])
     if version != here:
-        return Problem(f"{what}, which is Python {version}, and here is {here}", fix)
+        return Problem(f"{what}, which is Python {version}, but here it is {here}", fix)
     missing = [name for name in absent if streams or name in _ON_WORKERS]
     return Problem(f"{what}, which lacks {_listed(missing)}", fix) if missing else None
 
@@ -170,8 +170,8 @@ def old_pyspark(version: str) -> MissingPackageError | None:
     oldest = ".".join(map(str, OLDEST_PYSPARK))
     return MissingPackageError(
         f"slicewise runs on Spark {oldest} and newer, and this is pyspark {version}, whose streams cannot hold its "
-        f"state; pip install 'pyspark>={oldest}', or take a runtime of your service with Spark 4 (Databricks 17.3 LTS, "
-        "Fabric 2.0, EMR Spark 8); workload.operator() needs no Spark"
+        f"state; pip install 'pyspark>={oldest}', or choose a runtime of your service with Spark 4 (Databricks 17.3 "
+        "LTS, Fabric 2.0, EMR Spark 8); workload.operator() needs no Spark"
     )
 
 

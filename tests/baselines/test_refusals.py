@@ -129,7 +129,7 @@ def test_the_watermark_does_not_go_back_and_the_end_is_the_end():
     op = TupleBuffer(workload())
     op.advance(10)
     with pytest.raises(
-        DataError, match=r"^the watermark must not go back; it stands at 10 and was given as 9; keep the larger$"
+        DataError, match=r"^the watermark must not go back; it is at 10 and was given as 9; keep the larger$"
     ):
         op.advance(9)
     op.close()

@@ -95,7 +95,7 @@ def test_the_python_of_the_workers_is_the_one_that_runs_here(monkeypatch):
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("echo '[\"3.8\", []]'", "which is Python 3.8, and here is {mine}"),
+        ("echo '[\"3.8\", []]'", "which is Python 3.8, but here it is {mine}"),
         ('echo \'["{mine}", ["slicewise", "pandas"]]\'', "which lacks slicewise and pandas"),
         ('echo \'["{mine}", ["pandas"]]\'', "which lacks pandas"),
         ("exit 1", "which is not a Python interpreter"),

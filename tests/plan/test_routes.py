@@ -80,8 +80,8 @@ def test_windows_that_a_column_tells_are_sliced(window, types):
             r"the JVM would not compute 'd / 3 > 1' as Python does: the division of the decimals",
         ),
         (sw.punctuated("s > 1"), r"the JVM would not compute 's > 1' as Python does: .* are not of one kind"),
-        (sw.tumbling(sw.units(1, "s")), r"'s' is string, which is no number"),
-        (sw.tumbling(sw.units(1, "huge")), r"'huge' is decimal128\(38, 4\), which 64 bits do not hold"),
+        (sw.tumbling(sw.units(1, "s")), r"'s' is string, which is not a number"),
+        (sw.tumbling(sw.units(1, "huge")), r"'huge' is decimal128\(38, 4\), which does not fit in 64 bits"),
         (sw.tumbling(sw.units(2**61, "v")), r"reaches further than 64 bits"),
     ],
     ids=lambda x: repr(x) if not isinstance(x, str) else "",
@@ -143,7 +143,7 @@ def test_decimals_are_measured_in_their_smallest_step():
     (units,) = axes_of([sw.sliding(sw.units(0.125, "d"), every=sw.units(2, "d"))], TYPES)
     assert units.scale == MeasureScale(digits=3)
     assert (units.windows[0].length.size, units.windows[0].every.size) == (125, 2000)
-    with pytest.raises(QueryError, match="is no number"):
+    with pytest.raises(QueryError, match="is not a number"):
         scale_of(sw.tumbling(sw.units(1, "flag")), TYPES["flag"])
 
 
@@ -174,7 +174,7 @@ def test_conditions_spell_every_conversion_out(said, sql):
         ("list = list", "not of one kind"),
         ("huge * huge > 1", "decimals of 77 digits do not fit"),
         ("huge = 0.123456", "decimals of 40 digits do not fit"),
-        ("id * id * id > 0", "do not fit any type of Spark's"),
+        ("id * id * id > 0", "do not fit any Spark type"),
     ],
 )
 def test_conditions_that_would_come_out_otherwise_are_not_translated(said, why):

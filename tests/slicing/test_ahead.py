@@ -148,7 +148,7 @@ def test_the_systems_clock_is_the_clock():
 INTEGERS = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count())
 COUNTS = sw.Workload(time="t").query("q", sw.tumbling(sw.rows(10)), n=sw.count())
 NO_UNIT = (
-    "`ahead` is measured by the clock, and nobody says what the integers of 't' count; got '1 hour'; say it: "
+    "`ahead` is measured by the clock, but it is not known what the integers of 't' count; got '1 hour'; say it: "
     "Workload(time='t', unit='seconds')"
 )
 
@@ -197,7 +197,7 @@ def test_a_clock_that_gives_no_integer_is_refused():
 GAP = (
     "the record of time 2024-01-13 01:46:41+00:00, key k='a': 1000001 ticks of sliding(rows(2), every='1 second') "
     "would be due because of it, since the record of time 2024-01-01 12:00:00+00:00, and no record may bring more than "
-    "1000000; the record was left out. Leave such records out, take a longer `every`, or have them judged by the "
+    "1000000; the record was left out. Filter such records out, take a longer `every`, or have them judged by the "
     "clock, with `ahead`"
 )
 

@@ -253,7 +253,9 @@ def test_texts_are_refused_by_numeric_aggregates():
 
 
 def test_a_type_that_cannot_be_told_is_asked_for():
-    message = "column 'v' holds only nulls so far, so its type is not known; say it: operator(types={'v': 'double'})"
+    message = (
+        "column 'v' holds only nulls so far, so its type is not known; declare it: operator(types={'v': 'double'})"
+    )
     goes_on(PLAIN, batch(v=[None, None]), DataError, whole(message), [AT_FIRST])
     message = message.replace("'v'", "'k'")
     goes_on(KEYED, batch(k=[None, None]), DataError, whole(message), [AT_FIRST])
@@ -569,7 +571,7 @@ def test_a_watermark_does_not_go_back():
     op = PLAIN.operator()
     op.process_batch({"t": [3], "v": [1]})
     first = list(op.advance(10))
-    message = "the watermark must not go back; it stands at 10 and was given as 9; keep the larger"
+    message = "the watermark must not go back; it is at 10 and was given as 9; keep the larger"
     with pytest.raises(DataError, match=whole(message)):
         op.advance(9)
     assert list(op.advance(10)) == []
@@ -579,7 +581,7 @@ def test_a_watermark_does_not_go_back():
 def test_a_watermark_before_the_first_row_counts():
     op = PLAIN.operator()
     op.advance(50)
-    with pytest.raises(DataError, match="it stands at 50 and was given as 49"):
+    with pytest.raises(DataError, match="it is at 50 and was given as 49"):
         op.advance(49)
     op.process(5, {"v": 1})
     assert list(op.close()) == []
@@ -641,7 +643,7 @@ def test_a_closed_operator_takes_nothing(use, ordered):
         (
             lambda op: op.add_query("z", sw.tumbling(5), x=sw.sum("w")),
             QueryError,
-            "column 'w' was never read before, so its type is not known; say it when the operator is made: "
+            "column 'w' was never read before, so its type is not known; declare it when the operator is made: "
             "operator(types={'w': 'double'})",
         ),
         (
@@ -700,9 +702,9 @@ def other(**changes) -> sw.Workload:
 @pytest.mark.parametrize(
     ("snapshot", "message"),
     [
-        ({}, "this is no snapshot of an operator; got dict; use what snapshot() gave"),
-        (None, "this is no snapshot of an operator; got NoneType; use what snapshot() gave"),
-        (b"bytes", "this is no snapshot of an operator; got bytes; use what snapshot() gave"),
+        ({}, "this is not a snapshot of an operator; got dict; use what snapshot() gave"),
+        (None, "this is not a snapshot of an operator; got NoneType; use what snapshot() gave"),
+        (b"bytes", "this is not a snapshot of an operator; got bytes; use what snapshot() gave"),
         ({**snapshot_of(PLAIN), "format": 99}, "the snapshot has format 99, and this version reads up to 7; upgrade "),
         ({**snapshot_of(PLAIN), "format": 1}, "the snapshot has format 1, and this version reads 5 to 7; finish with"),
         (snapshot_of(KEYED), OTHER.format("keys", ["k"], [])),
@@ -733,7 +735,7 @@ def test_a_snapshot_that_never_read_a_column_is_refused():
     less = sw.Workload("t").query("n", sw.tumbling(10), n=sw.count())
     more = less.query("s", sw.tumbling(10), s=sw.sum("v"))
     op = more.operator()
-    message = "the snapshot never read column 'v', so its type is not known; say it when the operator is made: "
+    message = "the snapshot never read column 'v', so its type is not known; declare it when the operator is made: "
     with pytest.raises(StateError, match=whole(message + "operator(types={'v': 'double'})")):
         op.restore(snapshot_of(less))
     assert len(more.operator(types={"v": "double"}).restore(snapshot_of(less)).close()) >= 1
@@ -751,7 +753,7 @@ def test_two_aggregates_of_one_name_are_refused():
     add = sw.aggregate(combine=lambda a, b: a + b, identity=0, commutative=True)
     top = sw.aggregate(combine=lambda a, b: max(a, b), identity=0, commutative=True)
     message = (
-        f"query 'q': two different aggregates are called {top('v')!r}; name one of them otherwise: "
+        f"query 'q': two different aggregates are called {top('v')!r}; give one of them another name: "
         "sw.aggregate(..., name='...')"
     )
     with pytest.raises(QueryError, match=whole(message)):

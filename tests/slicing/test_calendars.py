@@ -419,7 +419,7 @@ FAMILIES = (
         ),
         (
             lambda: sw.Workload("t", unit="seconds").query("q", sw.tumbling("1 day", zone="UTC"), n=sw.count()),
-            "query 'q': `unit` does not go with tumbling('1 day', zone='UTC'): a calendar is for timestamps; make the time "
+            "query 'q': `unit` cannot be combined with tumbling('1 day', zone='UTC'): a calendar is for timestamps; make the time "
             "column one, and leave `unit` out",
         ),
     ],
@@ -453,13 +453,13 @@ NAIVE_COLUMN = (
         (
             "Europe/Berlin",
             pa.array([0], pa.int64()),
-            "tumbling('1 month', zone='Europe/Berlin') is of a calendar, and the time column holds integers; make it a "
+            "tumbling('1 month', zone='Europe/Berlin') follows a calendar, but the time column holds integers; make it a "
             "timestamp",
         ),
         (
             "naive",
             pa.array([0], UTC),
-            "tumbling('1 month', zone='naive') is of timestamps without a time zone, and the time column has one; say in "
+            "tumbling('1 month', zone='naive') is for timestamps without a time zone, but the time column has one; say in "
             "which zone days begin, as in zone='Europe/Berlin'",
         ),
     ],

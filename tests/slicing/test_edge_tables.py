@@ -473,7 +473,7 @@ def test_windows_that_lie_inside_each_other_are_found_however_many():
         (None, "edges take a table with `start` and `end`, a schedule, or two functions next_edge= and windows=; got nothing"),
         (7, "edges take an Arrow table, a pandas or Spark DataFrame, a mapping of arrays with `start` and `end`, or a list of "
             "(start, end); got int"),
-        ([], "a table of edges needs at least one window; got none, which no row would be in"),
+        ([], "a table of edges needs at least one window; got none"),
         ([(1, 2, 3)], "a list of edges holds pairs (start, end); got (1, 2, 3) at 0; with keys, give a table or a list of mappings"),
         ([(0, 10), (20, 20)], "`end` must lie after `start`; window 1 of the table is [20, 20)"),
         ([("2024-01-02", "2024-01-01")], "`end` must lie after `start`; window 0 of the table is [2024-01-02 00:00:00, "

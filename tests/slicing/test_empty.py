@@ -201,7 +201,7 @@ SECONDS = "1 second"
 GAP = (
     "the record of time 2024-01-13 01:46:42+00:00, key k='a': 1000001 empty windows of tumbling('1 second') would be "
     "due because of it, between it and the window that ends at 2024-01-01 12:00:01+00:00, and no record may bring more "
-    "than 1000000; the record was left out. Leave such records out, take a longer `every`, or have them judged by the "
+    "than 1000000; the record was left out. Filter such records out, take a longer `every`, or have them judged by the "
     "clock, with `ahead`"
 )
 

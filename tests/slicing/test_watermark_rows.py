@@ -88,7 +88,7 @@ def test_a_watermark_that_goes_back_is_refused_and_none_of_the_batch_is_taken():
     op = TENS.operator()
     op.advance(5)
     for watermarks, before, at in (([None, 4, None], 5, 4), ([8, None, 7], 8, 7)):
-        message = f"the watermark must not go back; it stands at {before} and was given as {at}; keep the larger"
+        message = f"the watermark must not go back; it is at {before} and was given as {at}; keep the larger"
         with pytest.raises(DataError, match=whole(message)):
             op.process_batch({"t": [6, 7, 8], "wm": watermarks})
     with pytest.raises(DataError, match=whole(message.replace("8", "5").replace("7", "3"))):
@@ -158,7 +158,7 @@ def test_with_rows_in_order_a_watermark_goes_on_where_they_stop():
     op = TENS.operator(ordered=True)
     assert found(op.process_batch({"t": [1, 12, 0, 21], "wm": [None, None, 20, None]})) == [(0, 1), (10, 1)]
     with pytest.raises(
-        DataError, match=whole("the watermark must not go back; it stands at 22 and was given as 20; keep the larger")
+        DataError, match=whole("the watermark must not go back; it is at 22 and was given as 20; keep the larger")
     ):
         op.process_batch({"t": [22, 0], "wm": [None, 20]})
     assert op.stats().rows == 3

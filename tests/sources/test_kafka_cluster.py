@@ -128,7 +128,7 @@ def test_brokers_that_are_not_there():
     cluster = opened(HERE | {"kafka.bootstrap.servers": "127.0.0.1:1", "kafkaConsumer.pollTimeoutMs": "300"})
     message = (
         "no answer from Kafka at '127.0.0.1:1' within 0.3 seconds: Failed to get metadata: Local: Broker transport "
-        "failure; check `kafka.bootstrap.servers` and what `kafka.*` says of security"
+        "failure; check `kafka.bootstrap.servers` and the security settings in `kafka.*`"
     )
     with pytest.raises(sw.SlicewiseError, match=f"^{re.escape(message)}$"):
         cluster.partitions(read_options(HERE, stream=True).subscription)

@@ -65,7 +65,7 @@ COUNT = "must be a positive integer; got "
         (HERE | {"subscribe": " ,"}, "`subscribe` must be topics such as \"clicks,views\"; got ' ,'"),
         (
             HERE | {"subscribePattern": "a("},
-            "`subscribePattern` is no pattern: missing ), unterminated subpattern at position 1; got 'a('",
+            "`subscribePattern` is not a pattern: missing ), unterminated subpattern at position 1; got 'a('",
         ),
         (HERE | {"assign": '{"t": 0}'}, "`assign` must be JSON such as '{\"topic\": [0, 1]}'; got '{\"t\": 0}'"),
         (HERE | {"assign": '{"t": [-1]}'}, "`assign` must be JSON such as '{\"topic\": [0, 1]}'; got '{\"t\": [-1]}'"),

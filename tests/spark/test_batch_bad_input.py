@@ -98,11 +98,11 @@ def test_columns_that_do_not_fit(rows, workload, message):
         (sw.concat("price"), "`concat` of column 'price' needs"),
         (
             sw.min("nothing"),
-            "Spark must know the type of 'x' in advance; say it: sw.aggregate(..., result='double'), or cast",
+            "Spark must know the type of 'x' in advance; declare it: sw.aggregate(..., result='double'), or cast",
         ),
         (
             sw.aggregate(combine=max, identity=0, name="top")("price"),
-            "Spark must know the type of 'x' in advance; say it: sw.aggregate(..., result='double')",
+            "Spark must know the type of 'x' in advance; declare it: sw.aggregate(..., result='double')",
         ),
     ],
 )
@@ -165,8 +165,8 @@ def stream_with(spark, *columns):
 
 TWICE = "the DataFrame has the column 'x' twice, and {}; rename or drop one of them"
 ONE_NAME = (
-    "the DataFrame has columns 'x' and 'X', which are one name to Spark, and {}; rename or drop one of them, or set "
-    "spark.sql.caseSensitive"
+    "the DataFrame has columns 'x' and 'X', which Spark takes for the same name, and {}; rename or drop one of them, "
+    "or set spark.sql.caseSensitive"
 )
 
 
@@ -232,7 +232,7 @@ def test_a_row_that_would_make_more_than_a_million_ticks_due_is_named(spark):
     message = (
         "the record of time 1970-01-12 13:46:41+00:00, key k='b': 1000001 ticks of sliding(rows(2), every='1 second') "
         "would be due because of it, since the record of time 1970-01-01 00:00:00+00:00, and no record may bring more "
-        "than 1000000; the record was left out."
+        "than 1000000; filter such records out before run(), or take a longer `every`"
     )
     with pytest.raises(Exception, match=re.escape(message)):
         workload.run(frame).collect()

@@ -264,11 +264,15 @@ def test_columns_may_be_called_anything(spark, shift):
         (
             ["Query"],
             {"n": sw.count()},
-            "the results would have columns 'Query' and 'query', which are one name to Spark",
+            "the results would have columns 'Query' and 'query', which Spark takes for the same name",
         ),
         ([], {"n": sw.count(), "N": sw.sum("v")}, "the results would have columns 'n' and 'N', which are one name"),
         (["k"], {"K": sw.count()}, "the results would have columns 'k' and 'K', which are one name"),
-        ([], {"n": sw.sum("w")}, "the DataFrame has columns 'w' and 'W', which are one name to Spark; rename one of"),
+        (
+            [],
+            {"n": sw.sum("w")},
+            "the DataFrame has columns 'w' and 'W', which Spark takes for the same name; rename one of",
+        ),
     ],
 )
 def test_names_that_spark_takes_for_one_are_refused(rows, keys, aggregates, message):
@@ -328,7 +332,9 @@ def test_only_knows_the_columns_of_a_query(rows, workload):
     assert sw.only(found, "visit").columns == ["k", "window", "span", "change", "revision", "pages", "n"]
     assert sw.only(found, "visit").agg(F.sum("n")).collect()[0][0] == 60
     lost = found.withColumn("query", F.upper("query"))
-    with pytest.raises(sw.DataError, match="these results no longer know which columns are whose; say it: only"):
+    with pytest.raises(
+        sw.DataError, match="these results no longer know which columns belong to which query; name the workload: only"
+    ):
         sw.only(lost, "VISIT")
     assert sw.only(found.withColumn("query", F.concat("query")), "visit", workload).columns[-2:] == ["pages", "n"]
     with pytest.raises(sw.DataError, match="there is no query 'visits' in the results; did you mean 'visit'"):

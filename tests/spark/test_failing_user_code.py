@@ -11,7 +11,7 @@ import slicewise as sw
 from tests.spark.stream_running import Folder, table_of
 
 ROWS = [(t, k, 0 if k == "b" and t == 12 else t) for t in (1, 2, 11, 12) for k in "abc"]
-MEND = "mend it, or filter such rows out before run()"
+MEND = "fix it, or filter such rows out before run()"
 ROW = "the record of time 1970-01-01 00:00:12+00:00, key k='b'"
 ZERO = "ZeroDivisionError('division by zero')"
 
@@ -113,7 +113,7 @@ def test_a_batch_names_the_window(spark, window, place, failure):
     workload = sw.Workload("ts", keys=["k"]).query("q", window, x=careful("v"))
     with pytest.raises(PySparkException) as caught:
         workload.run(frame).collect()
-    expected = f"query 'q', {place}: {failure}; mend it, or take it out of the workload"
+    expected = f"query 'q', {place}: {failure}; fix it, or remove it from the workload"
     assert message_of(caught.value, "UserCodeInWindowError") == expected
 
 

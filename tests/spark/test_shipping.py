@@ -120,7 +120,7 @@ def worker(*left_out, python="3.12", host="node1"):
         (
             Probe((worker(python="3.11"),), "no RocksDB", "3.12"),
             [
-                "wrong: node1 has Python 3.11, and here is 3.12; they must be the same",
+                "wrong: node1 has Python 3.11, but here it is 3.12; they must be the same",
                 "wrong: a stream failed: no RocksDB",
             ],
         ),

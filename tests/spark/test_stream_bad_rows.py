@@ -100,7 +100,7 @@ def test_ahead_needs_a_clock():
     with pytest.raises(QueryError) as caught:
         FakeStream(TICKS, ahead="1 hour")
     assert str(caught.value) == (
-        "`ahead` is measured by the clock, and nobody says what the integers of 't' count; got '1 hour'; say it: "
+        "`ahead` is measured by the clock, but it is not known what the integers of 't' count; got '1 hour'; say it: "
         "Workload(time='t', unit='seconds')"
     )
 

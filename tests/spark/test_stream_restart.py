@@ -127,14 +127,14 @@ def test_options_that_make_no_sense_are_refused(spark, folder):
     taken = BASE.query("q", sw.tumbling("1 second"), late=sw.count())
     with pytest.raises(DataError, match="with late='collect' the results have a column 'late'; give yours another"):
         taken.run(rows, late="collect")
-    with pytest.raises(DataError, match="`latest` needs all rows to be there; write the stream out"):
+    with pytest.raises(DataError, match="`latest` needs all rows; write the stream out"):
         sw.latest(TENS.run(rows))
 
 
 @pytest.mark.streams
 def test_what_is_no_checkpoint_is_not_inspected(spark, folder, tmp_path):
-    with pytest.raises(StateError, match="nowhere is no checkpoint of a slicewise stream that has run"):
+    with pytest.raises(StateError, match="nowhere is not the checkpoint of a slicewise stream that has run"):
         sw.inspect(str(tmp_path / "nowhere"), spark)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(StateError, match="empty is no checkpoint of a slicewise stream that has run"):
+    with pytest.raises(StateError, match="empty is not the checkpoint of a slicewise stream that has run"):
         sw.inspect(str(tmp_path / "empty"), spark)

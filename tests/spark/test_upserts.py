@@ -485,7 +485,7 @@ def test_table_of_something_else_is_left_alone(database):
         connection.commit()
     message = (
         f"the table {name!r} has no column 'window_start', and so is not one of this workload's results; name a table "
-        "that is not there yet"
+        "that does not exist yet"
     )
     with pytest.raises(sw.DataError, match=f"^{re.escape(message)}$"):
         ResultTable(database, name, ("k",)).write(FIRST, "one", 0)
@@ -495,7 +495,7 @@ def test_table_stays_what_it_is_all_windows_or_the_latest(database):
     for latest, has, instead in [(False, "all windows", "without"), (True, "the latest windows", "with")]:
         name = new_name()
         ResultTable(database, name, ("k",), latest).write(FIRST, "one", 0)
-        message = f"{name!r} shows {has}; write there {instead} latest=True, or name a table that is not there yet"
+        message = f"{name!r} shows {has}; write there {instead} latest=True, or name a table that does not exist yet"
         with pytest.raises(sw.DataError, match=f"^{re.escape(message)}$"):
             ResultTable(database, name, ("k",), not latest).write(FIRST, "one", 1)
 

@@ -61,8 +61,8 @@ def test_what_a_platform_refuses_to_read_is_taken_for_spark_s_default():
 def test_spark_3_is_refused_with_what_to_use(version):
     assert str(old_pyspark(version)) == (
         f"slicewise runs on Spark 4.0 and newer, and this is pyspark {version}, whose streams cannot hold its state; "
-        "pip install 'pyspark>=4.0', or take a runtime of your service with Spark 4 (Databricks 17.3 LTS, Fabric 2.0, "
-        "EMR Spark 8); workload.operator() needs no Spark"
+        "pip install 'pyspark>=4.0', or choose a runtime of your service with Spark 4 (Databricks 17.3 LTS, Fabric "
+        "2.0, EMR Spark 8); workload.operator() needs no Spark"
     )
 
 

@@ -96,6 +96,11 @@ class Buckets(Technique):
 class AggregateBuckets(Baseline):
     """A row is combined into the aggregate of every window that holds it; a window that is due is there.
 
+    Parameters
+    ----------
+    workload, ordered, counting
+        As for any :class:`Baseline`.
+
     Examples
     --------
     >>> import slicewise as sw

@@ -47,6 +47,11 @@ class _Leaves(SortedTuples):
 class AggregateTree(Baseline):
     """FlatFAT on rows: a row costs a path to the root, and out of order the leaves behind it move.
 
+    Parameters
+    ----------
+    workload, ordered, counting
+        As for any :class:`Baseline`.
+
     Examples
     --------
     >>> import slicewise as sw

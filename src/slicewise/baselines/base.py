@@ -69,6 +69,11 @@ class Baseline(ABC):
     >>> _ = op.process_batch({"t": [1, 7, 3], "v": [1, 4, 2]})
     >>> [(r.start, r.end, r.values) for r in op.advance(10)]
     [(-5, 5, {'total': 3}), (0, 10, {'total': 7})]
+    >>> _ = op.process(12, {"v": 5})
+    >>> op.held()
+    Held(tuples=2, partials=0, nodes=0)
+    >>> [(r.start, r.end, r.values) for r in op.close()]
+    [(5, 15, {'total': 9}), (10, 20, {'total': 5})]
     """
 
     facts: ClassVar[FactCard]

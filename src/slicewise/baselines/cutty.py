@@ -30,6 +30,13 @@ class _AtStarts(InOrderSlices):
 class CuttyLazy(Baseline):
     """Cutty with a store that combines slices one by one.
 
+    Parameters
+    ----------
+    workload, counting
+        As for any :class:`Baseline`.
+    ordered
+        Must be True: the technique is for rows in event-time order.
+
     Examples
     --------
     A window of 10 every 3: slices of 3, as in the paper's Figure 7.
@@ -56,6 +63,13 @@ class CuttyLazy(Baseline):
 
 class CuttyEager(Baseline):
     """Cutty with a store that keeps a tree above its slices.
+
+    Parameters
+    ----------
+    workload, counting
+        As for any :class:`Baseline`.
+    ordered
+        Must be True: the technique is for rows in event-time order.
 
     Examples
     --------

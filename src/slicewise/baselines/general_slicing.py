@@ -131,6 +131,11 @@ class _Slices(Technique):
 class LazySlicing(Baseline):
     """Slices that are combined one by one when a window ends.
 
+    Parameters
+    ----------
+    workload, ordered, counting
+        As for any :class:`Baseline`.
+
     Examples
     --------
     >>> import slicewise as sw
@@ -154,6 +159,11 @@ class LazySlicing(Baseline):
 
 class EagerSlicing(Baseline):
     """Slices with a tree above them.
+
+    Parameters
+    ----------
+    workload, ordered, counting
+        As for any :class:`Baseline`.
 
     Examples
     --------

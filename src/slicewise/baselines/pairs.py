@@ -30,6 +30,13 @@ class _AtEdges(InOrderSlices):
 class Pairs(Baseline):
     """Two slices per slide, in a store that combines them one by one.
 
+    Parameters
+    ----------
+    workload, counting
+        As for any :class:`Baseline`.
+    ordered
+        Must be True: the technique is for rows in event-time order.
+
     Examples
     --------
     A window of 10 every 3: slices of 1 and 2.
@@ -57,6 +64,13 @@ class Pairs(Baseline):
 
 class PairsPlus(Baseline):
     """The same slices in a store that keeps a tree above them.
+
+    Parameters
+    ----------
+    workload, counting
+        As for any :class:`Baseline`.
+    ordered
+        Must be True: the technique is for rows in event-time order.
 
     Examples
     --------

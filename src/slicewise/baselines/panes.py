@@ -37,6 +37,13 @@ class _EqualSlices(InOrderSlices):
 class Panes(Baseline):
     """Slices of gcd(length, slide), combined one by one when a window ends.
 
+    Parameters
+    ----------
+    workload, counting
+        As for any :class:`Baseline`.
+    ordered
+        Must be True: the technique is for rows in event-time order.
+
     Examples
     --------
     A window of 10 every 4: panes of 2.

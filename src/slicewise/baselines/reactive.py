@@ -65,6 +65,13 @@ class _Windows(Technique):
 class Reactive(Baseline):
     """Rows are inserted one by one or together; before a window is reported, the rows before its start are evicted.
 
+    Parameters
+    ----------
+    workload, counting
+        As for any :class:`Baseline`.
+    ordered
+        Must be True: the technique is for rows in event-time order.
+
     Examples
     --------
     >>> import slicewise as sw

@@ -36,6 +36,11 @@ class Held:
         Partials of slices or buckets.
     nodes
         Partials of the inner nodes of trees.
+
+    Examples
+    --------
+    >>> Held(tuples=3) + Held(partials=2, nodes=1)
+    Held(tuples=3, partials=2, nodes=1)
     """
 
     tuples: int = 0

@@ -47,6 +47,11 @@ class _RowBuckets(Buckets):
 class TupleBuckets(Baseline):
     """A row is put into the bucket of every window that holds it; a window that is due is folded.
 
+    Parameters
+    ----------
+    workload, ordered, counting
+        As for any :class:`Baseline`.
+
     Examples
     --------
     >>> import slicewise as sw

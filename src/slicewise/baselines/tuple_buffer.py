@@ -69,6 +69,11 @@ class SortedTuples(Technique):
 class TupleBuffer(Baseline):
     """Rows in a sorted buffer; a window is folded when it is due, each on its own.
 
+    Parameters
+    ----------
+    workload, ordered, counting
+        As for any :class:`Baseline`.
+
     Examples
     --------
     >>> import slicewise as sw

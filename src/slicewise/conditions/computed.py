@@ -52,7 +52,7 @@ class Values:
 def _cached(text: str, types: tuple[tuple[str, pa.DataType], ...], subject: str) -> Typed:
     tree = typed(text, dict(types), subject)
     if pa.types.is_null(tree.type):
-        raise DataError(f"{subject} is always null, so its type is not known; say it: cast(null as double)")
+        raise DataError(f"{subject} is always null, so its type is not known; declare it: cast(null as double)")
     return tree
 
 

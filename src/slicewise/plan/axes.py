@@ -111,9 +111,9 @@ def scale_of(window: Window, type_: pa.DataType) -> MeasureScale:
     elif pa.types.is_decimal(type_):
         scale = MeasureScale(max(type_.scale, *(-int(Decimal(str(s)).normalize().as_tuple().exponent) for s in sizes)))
         if type_.precision - type_.scale + scale.digits > LONG_DIGITS:
-            raise QueryError(f"{column!r} is {type_}, which 64 bits do not hold", column=column)
+            raise QueryError(f"{column!r} is {type_}, which does not fit in 64 bits", column=column)
     else:
-        raise QueryError(f"{column!r} is {type_}, which is no number", column=column)
+        raise QueryError(f"{column!r} is {type_}, which is not a number", column=column)
     if max(abs(Decimal(str(s))) for s in sizes) * 10**scale.digits > LARGEST_TIME:
         raise QueryError(f"{window!r} reaches further than 64 bits", parameter="window", column=column)
     return scale

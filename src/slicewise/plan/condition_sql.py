@@ -230,11 +230,11 @@ def _cast(text: str, type_: str) -> str:
 
 def _integer(text: str, most: int, long: bool) -> _Typed:
     if most >= 10**DIGITS:
-        raise UntranslatableError(f"integers as large as {decimal.Decimal(most):.3e} do not fit any type of Spark's")
+        raise UntranslatableError(f"integers as large as {decimal.Decimal(most):.3e} do not fit any Spark type")
     return _Typed(_cast(text, "BIGINT" if long else f"DECIMAL({DIGITS}, 0)"), "integer", most, long)
 
 
 def _decimal_type(digits: int, scale: int) -> str:
     if digits > DIGITS:
-        raise UntranslatableError(f"decimals of {digits} digits do not fit any type of Spark's")
+        raise UntranslatableError(f"decimals of {digits} digits do not fit any Spark type")
     return f"DECIMAL({digits}, {scale})"

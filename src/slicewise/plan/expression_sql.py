@@ -128,7 +128,7 @@ class _Translation:
     def _or_fail(self, tried: str, known: list[str], type_: pa.DataType) -> str:
         """What was tried; where it is null though nothing in it is, the row is named in an error."""
         wrong = text_literal(
-            f": a number does not fit {type_name(type_)}; mend it, or filter such rows out before run()"
+            f": a number does not fit {type_name(type_)}; fix it, or filter such rows out before run()"
         )
         message = f"concat({text_literal(f'{self.expression!r} at ')}, {self.row}, {wrong})"
         failing = f"CAST(raise_error({message}) AS {spark_name(type_)})"

@@ -89,6 +89,6 @@ class AheadLimit:
 
 def _needs_unit(workload: Workload, ahead: Any) -> str:
     return (
-        f"`ahead` is measured by the clock, and nobody says what the integers of {workload.time!r} count; got "
+        f"`ahead` is measured by the clock, but it is not known what the integers of {workload.time!r} count; got "
         f"{ahead!r}; say it: Workload(time={workload.time!r}, unit='seconds')"
     )

@@ -26,7 +26,7 @@ from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.rows.discretisers import ConditionWindows, Discretiser
+from slicewise.slicing.rows.discretisers import Discretiser, condition_column
 from slicewise.slicing.rows.gaps import TickGaps
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.ordered_rows import OrderedRows
@@ -64,7 +64,7 @@ class Composition:
             engine = Engine(self._on_time)
             error = TickGaps(engine).judge_slices(slices, keys) if self.plan.filled else None
             if error is not None:
-                raise error
+                raise error.of_batch(error.label)
             engine.insert_slices(slices)
             results, _ = engine.advance(INFINITY, keys)
             yield from results.blocks
@@ -100,9 +100,9 @@ def _marks(axis: Axis, discretiser: Discretiser, slices: Slices, first: Column) 
     """What a discretiser must know of each slice."""
     if isinstance(axis, Units):
         return {axis.column: first.values, fits_column(discretiser.measures): first.mask.astype(np.int64)}
-    if isinstance(discretiser, ConditionWindows):
+    if isinstance(axis, Marks):
         # Slices have the number of markers passed; a window starts where it is another one than before.
         number = first.values
         starts = np.concatenate([[True], (number[1:] != number[:-1]) | (slices.key[1:] != slices.key[:-1])])
-        return {discretiser.column: starts.astype(np.int64)}
+        return {condition_column(axis.window): starts.astype(np.int64)}
     return {}

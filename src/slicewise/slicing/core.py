@@ -230,7 +230,7 @@ class Core:
         for name, type_ in batch.types(self.workload).items():
             if name not in types and pa.types.is_null(type_):
                 raise DataError(
-                    f"column {name!r} holds only nulls so far, so its type is not known; say it: "
+                    f"column {name!r} holds only nulls so far, so its type is not known; declare it: "
                     f"operator(types={{{name!r}: 'double'}})"
                 )
             types.setdefault(name, type_)
@@ -389,8 +389,8 @@ class Core:
             missing = [c for c in workload.inputs if c not in self.types]
             if missing:
                 raise QueryError(
-                    f"column {missing[0]!r} was never read before, so its type is not known; say it when the operator "
-                    f"is made: operator(types={{{missing[0]!r}: 'double'}})",
+                    f"column {missing[0]!r} was never read before, so its type is not known; declare it when the "
+                    f"operator is made: operator(types={{{missing[0]!r}: 'double'}})",
                     column=missing[0],
                 )
             assert self.time_type is not None

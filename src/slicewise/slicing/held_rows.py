@@ -17,7 +17,26 @@ __all__ = ["HeldRows", "LateRow"]
 
 
 class LateRow(NamedTuple):
-    """A row for which no window was open any more."""
+    """A row that came after its last window was closed.
+
+    Attributes
+    ----------
+    time
+        Its event time.
+    key
+        The values of its key columns; an empty tuple without keys.
+    row
+        Its columns as they came, by name.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count()).operator()
+    >>> _ = op.advance(20)
+    >>> _ = op.process(7, {"from": "a"})
+    >>> [(row.time, row.row) for row in op.late()]
+    [(7, {'from': 'a'})]
+    """
 
     time: int
     key: tuple[Any, ...]

@@ -68,7 +68,7 @@ def continue_from(
     missing = [c for c in workload.inputs if c not in {**bound.types, **types}]
     if missing:
         raise StateError(
-            f"the snapshot never read column {missing[0]!r}, so its type is not known; say it when the operator is "
+            f"the snapshot never read column {missing[0]!r}, so its type is not known; declare it when the operator is "
             f"made: operator(types={{{missing[0]!r}: 'double'}})"
         )
     derived = derived_types(workload.columns, {**bound.types, **types})

@@ -165,7 +165,9 @@ class OperatorState:
             If it is something else, or has another format.
         """
         if not isinstance(data, Mapping) or "format" not in data or "workload" not in data:
-            raise StateError(f"this is no snapshot of an operator; got {type(data).__name__}; use what snapshot() gave")
+            raise StateError(
+                f"this is not a snapshot of an operator; got {type(data).__name__}; use what snapshot() gave"
+            )
         if data["format"] > FORMAT:
             raise StateError(
                 f"the snapshot has format {data['format']}, and this version reads up to {FORMAT}; upgrade slicewise"

@@ -33,7 +33,7 @@ class Stats:
     state_bytes
         Those of arrays: slices, and stored tuples where there are any.
     rows, results, late_rows
-        How many rows came, results went out, and rows came too late.
+        How many rows came in, how many results went out, and how many rows came too late.
     watermark
         Where the watermark stands; None before it has moved.
     watermark_lag_ms
@@ -46,6 +46,16 @@ class Stats:
         Pairs of partials that were combined, or parted by an inverse.
     lifts
         Rows whose partials were made; aggregates that share a partial lift once.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> op = sw.Workload(time="t").query("q", sw.tumbling(10), n=sw.count()).operator()
+    >>> _ = op.process_batch({"t": [1, 4, 12]})
+    >>> _ = op.advance(10)
+    >>> stats = op.stats()
+    >>> stats.rows, stats.results, stats.slices, stats.watermark
+    (3, 1, 1, 10)
     """
 
     keys: int = 0

@@ -31,7 +31,7 @@ from slicewise.slicing.python_dates import rows_beyond_python
 from slicewise.slicing.rows.discretisers import condition_column
 from slicewise.slicing.rows.punctuation import data_among
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.windows import Conditional
+from slicewise.windows import Window
 
 __all__ = [
     "ShownRows",
@@ -74,7 +74,7 @@ def shows_rows(plan: Plan) -> bool:
     """Whether :func:`show_rows` has anything to do."""
     if plan.nested_dates or any(isinstance(monoid, GuardedMonoid) for monoid in plan.monoids):
         return True
-    return any(isinstance(window, Conditional) and any(map(callable, window.conditions)) for window in plan.context)
+    return any(window.shows_rows for window in plan.context)
 
 
 def show_rows(plan: Plan, columns: Mapping[str, Column], times: np.ndarray) -> ShownRows:
@@ -88,7 +88,7 @@ def show_rows(plan: Plan, columns: Mapping[str, Column], times: np.ndarray) -> S
         if isinstance(monoid, GuardedMonoid):
             known |= _lifted(monoid, plan, columns, times, failures)
     for window in plan.context:
-        if isinstance(window, Conditional) and any(map(callable, window.conditions)):
+        if window.shows_rows:
             shown = np.arange(len(times)) if data is None or window.sees_punctuation else data
             known[condition_column(window)] = _marked(window, columns, shown, len(times), failures)
     return ShownRows(known, failures)
@@ -120,7 +120,7 @@ def _lifted(
 
 
 def _marked(
-    window: Conditional,
+    window: Window,
     columns: Mapping[str, Column],
     shown: np.ndarray,
     rows: int,

@@ -37,7 +37,7 @@ def to_watermark(given: Any, workload: Workload, time_type: pa.DataType | None) 
 def check_not_back(before: int, at: int) -> None:
     """Refuse a watermark that is before the one that stands."""
     if at < before:
-        raise DataError(f"the watermark must not go back; it stands at {before} and was given as {at}; keep the larger")
+        raise DataError(f"the watermark must not go back; it is at {before} and was given as {at}; keep the larger")
 
 
 def watermark_in(row: Any, name: str) -> Any:

@@ -221,8 +221,8 @@ def _check_distinct(workload: Workload, points: DataFrame) -> None:
             other = seen.setdefault(name.lower(), name)
             if other != name:
                 raise DataError(
-                    f"`attach` adds a column {name!r} for query {query.name!r} beside {other!r}, which are one name to "
-                    "Spark; rename one of them, or set spark.sql.caseSensitive"
+                    f"`attach` adds a column {name!r} for query {query.name!r} beside {other!r}, which Spark takes "
+                    "for the same name; rename one of them, or set spark.sql.caseSensitive"
                 )
 
 

@@ -54,8 +54,8 @@ def check_known_types(schema: ResultSchema) -> None:
     for name, type_ in schema.column_types.items():
         if pa.types.is_null(type_):
             raise AggregateError(
-                f"Spark must know the type of {name!r} in advance; say it: sw.aggregate(..., result='double'), or cast "
-                "the column of nulls that it reads"
+                f"Spark must know the type of {name!r} in advance; declare it: sw.aggregate(..., result='double'), "
+                "or cast the column of nulls that it reads"
             )
 
 

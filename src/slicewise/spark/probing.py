@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -34,7 +34,25 @@ TASKS = 16
 
 @dataclass(frozen=True)
 class Worker:
-    """The Python of some worker: where it is, its version, and the versions of packages that it has."""
+    """The Python of a worker: where it is, its version, and the packages that it has.
+
+    Attributes
+    ----------
+    host
+        The name of the machine.
+    program
+        The path of the interpreter.
+    python
+        Its version, such as ``"3.12"``.
+    packages
+        Names and versions of those packages slicewise needs that are installed there.
+
+    Examples
+    --------
+    >>> worker = Worker("node1", "/usr/bin/python3", "3.12", (("numpy", "2.1.3"), ("pyarrow", "19.0.1")))
+    >>> worker.missing
+    ['slicewise', 'pandas', 'protobuf']
+    """
 
     host: str
     program: str
@@ -54,7 +72,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Probe:
-    """What was met in a session.
+    """What a session was found to have, as :func:`probe` and :func:`ship` report it.
 
     Attributes
     ----------
@@ -62,6 +80,8 @@ class Probe:
         The different Pythons among the workers.
     stream
         Why a stream of one micro-batch failed; None if it ran.
+    python
+        The version of Python on this side, such as ``"3.12"``.
     problems
         What is wrong, with what to do; empty if all is well.
 
@@ -76,7 +96,7 @@ class Probe:
 
     workers: tuple[Worker, ...]
     stream: str | None
-    python: str = "{}.{}".format(*sys.version_info[:2])
+    python: str = field(default_factory=lambda: "{}.{}".format(*sys.version_info[:2]))
 
     @property
     def problems(self) -> list[str]:
@@ -85,13 +105,30 @@ class Probe:
         return problems + ([f"a stream failed: {self.stream}"] if self.stream is not None else [])
 
     def problems_of(self, worker: Worker) -> list[str]:
-        """What is wrong with one worker."""
+        """What is wrong with one worker.
+
+        Parameters
+        ----------
+        worker
+            One of ``workers``.
+
+        Returns
+        -------
+        list of str
+            What is wrong, with what to do; empty if all is well there.
+
+        Examples
+        --------
+        >>> worker = Worker("node1", "/usr/bin/python3", "3.11", tuple((name, "1.0") for name in PACKAGES))
+        >>> Probe((worker,), None, "3.12").problems_of(worker)
+        ['node1 has Python 3.11, but here it is 3.12; they must be the same']
+        """
         return list(self._problems_of(worker))
 
     def _problems_of(self, worker: Worker) -> Iterator[str]:
         missing = worker.missing
         if worker.python != self.python:
-            yield f"{worker.host} has Python {worker.python}, and here is {self.python}; they must be the same"
+            yield f"{worker.host} has Python {worker.python}, but here it is {self.python}; they must be the same"
         if "slicewise" in missing:
             yield f"{worker.host} lacks slicewise; slicewise.spark.ship(spark) sends it"
         for names, why in ((("numpy", "pyarrow"), ""), (FOR_STREAMS, ", which streams need")):
@@ -123,17 +160,18 @@ def probe(session: SparkSession) -> Probe:
     Returns
     -------
     Probe
-        What was met; print it.
+        What the workers have, and whether the stream ran; print it.
 
     Notes
     -----
-    Cost: two small jobs. Workers are asked by 16 tasks, which need not meet every machine of a cluster.
+    Cost: two small jobs. Sixteen tasks ask the workers; on a large cluster they may not reach every machine.
 
     Examples
     --------
-    With a session ``spark``::
-
-        print(slicewise.spark.probe(spark))
+    >>> import slicewise as sw
+    >>> spark = sw.spark.local_session()
+    >>> print(str(probe(spark)).splitlines()[-1])
+    all is well: batches and streams run here
     """
     # Not by way of Arrow, which may be what is missing.
     ask = F.udf(_asker(PACKAGES), "string", useArrow=False)

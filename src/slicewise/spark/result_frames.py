@@ -54,7 +54,7 @@ def latest(results: DataFrame) -> DataFrame:
     if not is_wide(results):
         _check_results(results)
     if results.isStreaming:
-        raise DataError("`latest` needs all rows to be there; write the stream out, and ask for the latest of that")
+        raise DataError("`latest` needs all rows; write the stream out, and apply it to what was written")
     names = results.columns
     window = _identity(names, wide=is_wide(results))
     newest = Window.partitionBy(*window).orderBy(F.col("revision").desc())
@@ -122,7 +122,10 @@ def only(results: DataFrame, query: str, workload: Workload | None = None) -> Da
     if workload is not None:
         known = {q.name: list(q.aggregates) for q in workload.queries}
     if not known:
-        raise DataError("these results no longer know which columns are whose; say it: only(results, query, workload)")
+        raise DataError(
+            "these results no longer know which columns belong to which query; name the workload: only(results, "
+            "query, workload)"
+        )
     if query not in known:
         raise DataError(f"there is no query {query!r} in the results; {did_you_mean(query, known)}")
     names = results.columns

@@ -179,7 +179,7 @@ class ResultTable:
         if shown and self.latest != any(shown.values()):
             has, instead = ("all windows", "without") if self.latest else ("the latest windows", "with")
             raise DataError(
-                f"{self.name!r} shows {has}; write there {instead} latest=True, or name a table that is not there yet"
+                f"{self.name!r} shows {has}; write there {instead} latest=True, or name a table that does not exist yet"
             )
         unequal = [] if self.database.nulls_are_equal else [IDENTITY]
         fixed = [*self.keys, *self.identity.columns, "revision", *unequal]
@@ -187,7 +187,7 @@ class ResultTable:
             if there and name not in there:
                 raise DataError(
                     f"the table {self.name!r} has no column {name!r}, and so is not one of this workload's results; "
-                    "name a table that is not there yet"
+                    "name a table that does not exist yet"
                 )
         return list(there)
 

@@ -80,7 +80,7 @@ class RowRunner:
         except OverflowInWindowError as error:
             raise OverflowInWindowError(error.reason, partition.label(error.label)) from None
         except GapError as error:
-            raise error.named(partition.label(error.label)) from None
+            raise error.of_batch(partition.label(error.label)) from None
         except FailedWindowsError as error:
             raise type(error)(error.reason, partition.label(error.label), stopped=True) from None
         except FailedRowsError as error:

@@ -27,7 +27,38 @@ __all__ = ["run"]
 
 
 def run(workload: Workload, frame: DataFrame, options: RunOptions) -> DataFrame:
-    """The results of a workload over a DataFrame."""
+    """The results of a workload over a DataFrame: what :meth:`slicewise.Workload.run` calls.
+
+    Parameters
+    ----------
+    workload : Workload
+        What to compute; it needs at least one query.
+    frame : DataFrame
+        The rows, a batch or a stream.
+    options : RunOptions
+        How to run it; :meth:`slicewise.Workload.run` takes the same options as keywords and says what each one means.
+
+    Returns
+    -------
+    DataFrame
+        The results, of a stream as a stream.
+
+    Raises
+    ------
+    QueryError
+        The workload or an option does not fit the DataFrame.
+    SetupError
+        The session or its workers lack something that slicewise needs.
+
+    Examples
+    --------
+    >>> import slicewise as sw
+    >>> spark = sw.spark.local_session()
+    >>> workload = sw.Workload(time="id").query("per_ten", sw.tumbling(10), n=sw.count())
+    >>> results = run(workload, spark.range(25), RunOptions()).select("window.*", "n").orderBy("start")
+    >>> [tuple(row) for row in results.collect()]
+    [(0, 10, 10), (10, 20, 10), (20, 30, 5)]
+    """
     if not workload.queries:
         raise QueryError(
             "the workload has no queries; add one: .query('per_minute', sw.tumbling('1 minute'), n=sw.count())"

@@ -63,9 +63,10 @@ def local_session(
 
     Examples
     --------
-    As in the quickstart, where it runs::
-
-        spark = sw.spark.local_session(conf={"spark.driver.memory": "4g"})
+    >>> import slicewise as sw
+    >>> spark = sw.spark.local_session(conf={"spark.driver.memory": "4g"})
+    >>> sw.spark.local_session() is spark
+    True
     """
     active = SparkSession.getActiveSession()
     if active is not None:

@@ -51,9 +51,12 @@ def ship(session: SparkSession) -> Probe:
 
     Examples
     --------
-    With a session ``spark``, before the first ``run``::
+    Before the first ``run``, on a session of its own:
 
-        print(slicewise.spark.ship(spark))
+    >>> import slicewise as sw
+    >>> spark = sw.spark.local_session().newSession()
+    >>> ship(spark).problems
+    []
     """
     path = _archive()
     session.addArtifacts(str(path), pyfile=True)

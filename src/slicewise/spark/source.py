@@ -230,8 +230,8 @@ def _check_distinct_names(workload: Workload, frame: DataFrame, wanted: Sequence
             other = seen.setdefault(name.lower(), name)
             if other != name and name.lower() in read:
                 raise DataError(
-                    f"{who} columns {other!r} and {name!r}, which are one name to Spark; rename one of them, or set "
-                    "spark.sql.caseSensitive"
+                    f"{who} columns {other!r} and {name!r}, which Spark takes for the same name; rename one of them, "
+                    "or set spark.sql.caseSensitive"
                 )
 
 

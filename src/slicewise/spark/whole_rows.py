@@ -43,8 +43,8 @@ def _check_names(frame: DataFrame, why: str) -> None:
         other = seen.setdefault(name if case_sensitive else name.lower(), name)
         if other != name:
             raise DataError(
-                f"the DataFrame has columns {other!r} and {name!r}, which are one name to Spark, and {why}; rename or "
-                "drop one of them, or set spark.sql.caseSensitive"
+                f"the DataFrame has columns {other!r} and {name!r}, which Spark takes for the same name, and {why}; "
+                "rename or drop one of them, or set spark.sql.caseSensitive"
             )
     if len(seen) < len(frame.columns):
         twice = next(name for name in seen.values() if frame.columns.count(name) > 1)

@@ -18,7 +18,6 @@ from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import whole_window
 from slicewise.spark.source import TIME, Source
 from slicewise.times import INFINITY
-from slicewise.windows import Sliding
 from slicewise.windows.listings import EdgeTable
 
 __all__ = ["run_whole_sessions", "run_whole_slices"]
@@ -35,8 +34,9 @@ def run_whole_slices(source: Source, rows: DataFrame, cell: str, schema: ResultS
     if isinstance(table, EdgeTable):
         end, shown_end = _end_in(table, start), first_behind(start, table.edges)
     else:
-        assert isinstance(query.window, Sliding)
-        end = shown_end = start + F.lit(int(query.window.length.size))
+        family = query.window.family
+        assert family is not None
+        end = shown_end = start + F.lit(family.length)
     values = None if end is None else _values(source, schema, start, shown_end)
     if end is None or values is None:
         return None

@@ -192,6 +192,16 @@ class AMTA(MonoidTree):
         -------
         dict
             Numbers, lists and partials, for :meth:`resume`.
+
+        Examples
+        --------
+        >>> from slicewise.aggregates import sum
+        >>> from slicewise.swag.shared_nodes import SharedNodes
+        >>> nodes = SharedNodes()
+        >>> window = AMTA(sum(), store=nodes)
+        >>> window.insert_many([1, 2, 3, 4, 5])
+        >>> AMTA(sum(), store=nodes).resume(window.ends()).query()
+        15
         """
         return {**self._state(), "flushes": 0}
 
@@ -207,6 +217,12 @@ class AMTA(MonoidTree):
         -------
         AMTA
             This window, which must be new.
+
+        Examples
+        --------
+        >>> from slicewise.aggregates import max
+        >>> AMTA(max()).resume(AMTA(max()).ends()).query() is None
+        True
         """
         self._restore(ends)
         return self
@@ -299,6 +315,26 @@ class AMTA(MonoidTree):
         self._result = NOTHING
 
     def branch(self) -> Self:
+        """Another window with the same values, in O(log n): inner nodes are shared, only the ends are copied.
+
+        Either may go on, but of what they insert after the branch only one may stay.
+
+        Returns
+        -------
+        AMTA
+            The other window.
+
+        Examples
+        --------
+        >>> from slicewise.aggregates import sum
+        >>> from slicewise.swag.shared_nodes import SharedNodes
+        >>> window = AMTA(sum(), store=SharedNodes())
+        >>> window.insert_many([1, 2, 3, 4])
+        >>> other = window.branch()
+        >>> other.evict(3)
+        >>> window.query(), other.query()
+        (10, 4)
+        """
         other = super().branch()
         other._stack = self._stack[:]
         return other
@@ -342,6 +378,14 @@ class AMTA(MonoidTree):
         Notes
         -----
         Runtime complexity: O(log n).
+
+        Examples
+        --------
+        >>> from slicewise.aggregates import concat
+        >>> window = AMTA(concat())
+        >>> window.insert_many("abcdefg")
+        >>> window.latest(6)
+        ['b', 'cd', 'ef', 'g']
         """
         self._check_last(last)
         first, nodes = self._levels[0].last - last + 1, []

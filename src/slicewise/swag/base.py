@@ -204,6 +204,15 @@ class SlidingWindow(ABC):
         ----------
         values
             The values, oldest first: any iterable, a NumPy or Arrow array, a pandas series.
+
+        Examples
+        --------
+        >>> from slicewise.aggregates import max
+        >>> from slicewise.swag import TwoStacks
+        >>> window = TwoStacks(max())
+        >>> window.insert_many(np.array([6, 5, 0]))
+        >>> window.query()
+        6
         """
         for value in _python_values(values):
             self.insert(value)

@@ -61,6 +61,8 @@ class CuttyStore:
     >>> store.append(4, "e")
     >>> store.merge(1), len(store)
     ('bcde', 4)
+    >>> list(store.partials())
+    ['b', 'c', 'd', 'e']
     """
 
     facts = FactCard(

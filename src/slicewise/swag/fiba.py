@@ -64,6 +64,9 @@ class FiBA:
     >>> window.bulk_evict(10)
     >>> window.query(), len(window)
     ('b!cd', 3)
+    >>> window.evict()
+    >>> window.query()
+    'cd'
     """
 
     facts = FactCard(

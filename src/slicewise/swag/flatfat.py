@@ -210,6 +210,15 @@ class FlatFAT(SlidingWindow):
         Notes
         -----
         Runtime complexity: O(log n), log2 n combines. With holes, O(n) steps to find the value.
+
+        Examples
+        --------
+        >>> from slicewise.aggregates import sum
+        >>> window = FlatFAT(sum())
+        >>> window.insert_many([4, 7, 3])
+        >>> window.update(1, 5)
+        >>> window.query()
+        12
         """
         self._check_position(position, self._size - 1)
         partial, slot = self._lift(value), self._find(self._size - position)

@@ -102,6 +102,8 @@ class Oracle:
     0 10 retract 1 {'n': None}
     15 25 retract 1 {'n': None}
     0 25 insert 0 {'n': 3}
+    >>> oracle.close(), oracle.late()
+    ([], [])
     """
 
     def __init__(

@@ -40,6 +40,8 @@ class Stream:
     [(3, {'v': 30}, ()), (1, {'v': 10}, ()), (2, {'v': 20}, ())]
     >>> [chunk.times.tolist() for chunk in stream.chunks(2)]
     [[3, 1], [2]]
+    >>> stream.take(stream.times > 1).times.tolist()
+    [3, 2]
     """
 
     times: np.ndarray

@@ -64,9 +64,7 @@ class Bounds(NamedTuple):
             if empty:
                 nothing = np.empty(0, np.int64)
                 return cls(nothing, nothing, TIME, None)
-            raise QueryError(
-                "a table of edges needs at least one window; got none, which no row would be in", parameter="table"
-            )
+            raise QueryError("a table of edges needs at least one window; got none", parameter="table")
         starts, ends = read_bounds(start, "start"), read_bounds(end, "end")
         if (starts.measure, starts.zoned) != (ends.measure, ends.zoned):
             raise QueryError(

@@ -191,19 +191,19 @@ class CalendarSliding(ContextFree):
     def in_unit(self, unit: str | None) -> Self:
         if unit is not None:
             raise QueryError(
-                f"`unit` does not go with {self!r}: a calendar is for timestamps; make the time column one, and leave "
-                "`unit` out",
+                f"`unit` cannot be combined with {self!r}: a calendar is for timestamps; make the time column one, "
+                "and leave `unit` out",
                 parameter="unit",
             )
         return self
 
     def check_time(self, time_type: pa.DataType) -> None:
         if pa.types.is_integer(time_type):
-            raise DataError(f"{self!r} is of a calendar, and the time column holds integers; make it a timestamp")
+            raise DataError(f"{self!r} follows a calendar, but the time column holds integers; make it a timestamp")
         zoned = time_type.tz is not None
         if zoned and self.zone == NAIVE:
             raise DataError(
-                f"{self!r} is of timestamps without a time zone, and the time column has one; say in which zone days "
+                f"{self!r} is for timestamps without a time zone, but the time column has one; say in which zone days "
                 "begin, as in zone='Europe/Berlin'"
             )
         if not zoned and self.zone != NAIVE:

@@ -50,6 +50,10 @@ class Conditional(Window):
         return tuple(dict.fromkeys(column for rule in self.rules for column in rule.columns))
 
     @property
+    def shows_rows(self) -> bool:
+        return any(map(callable, self.conditions))
+
+    @property
     def code_type(self) -> pa.DataType:
         """What codes are kept as: with one condition they are true or false."""
         return pa.bool_() if len(self.conditions) == 1 else pa.int64()

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.amounts import ROWS, TIME, Amount, Measure
+from slicewise.columns import Column
 from slicewise.errors import QueryError
 from slicewise.windows.families import PeriodicFamily, Progression
 from slicewise.windows.listings import Listing
@@ -110,6 +111,20 @@ class Window:
     def markers(self) -> Any:
         """The condition of which every row that meets it begins a window, where nothing else does; None for others."""
         return None
+
+    @property
+    def shows_rows(self) -> bool:
+        """Whether user code is shown single rows, and what it says of them, ``codes``, decides where windows lie."""
+        return False
+
+    @property
+    def code_type(self) -> pa.DataType:
+        """What codes are kept as."""
+        raise NotImplementedError
+
+    def codes(self, columns: Mapping[str, Column], rows: int) -> np.ndarray:
+        """What is true of each of so many rows, as whole numbers."""
+        raise NotImplementedError
 
     @property
     def instants(self) -> Mapping[str, int | float]:
@@ -278,8 +293,8 @@ class Window:
         converted = dataclasses.replace(self, **lengths, **self._instants_in_unit(unit))
         if not converted._is_in_unit(unit):
             raise QueryError(
-                f"`unit` does not go with {self!r}, whose lengths are fixed; leave it out, and make the time column a "
-                "timestamp",
+                f"`unit` cannot be combined with {self!r}, whose lengths are fixed; leave it out, and make the time "
+                "column a timestamp",
                 parameter="unit",
             )
         return converted

@@ -190,7 +190,7 @@ def session(gap: Length | Expression, *, max_length: Length | None = None) -> Se
     if isinstance(waits, Amount) and waits.measure == ROWS:
         raise QueryError(
             f"`gap` must be a length of event time, or units of a column; got {format_amount(waits)}; positions have "
-            "no gaps: every row has the one after the row before it",
+            "no gaps",
             parameter="gap",
         )
     if max_length is None:

@@ -101,7 +101,7 @@ def check_labels(query: str, present: Iterable[Aggregate], added: Mapping[str, A
     for column, aggregate in added.items():
         if labelled.setdefault(repr(aggregate), aggregate) != aggregate:
             raise QueryError(
-                f"query {query!r}: two different aggregates are called {aggregate!r}; name one of them otherwise: "
+                f"query {query!r}: two different aggregates are called {aggregate!r}; give one of them another name: "
                 "sw.aggregate(..., name='...')",
                 query=query,
                 column=column,

@@ -32,9 +32,12 @@ __all__ = [
     "ConditionWindows",
     "CountWindows",
     "Discretiser",
+    "FrameWindows",
+    "MarkerWindows",
     "PunctuationWindows",
     "Remembered",
     "Retained",
+    "condition_column",
     "ordinals",
 ]
 
@@ -271,21 +274,18 @@ class CountWindows(Discretiser):
         return np.where(there, self.periodic.ends(self._family, number), INFINITY)
 
 
-def condition_column(window: Conditional) -> str:
+def condition_column(window: Window) -> str:
     """The column, beside the user's, that says which rows meet the condition of a window."""
     return f"\0{window!r}"
 
 
 class ConditionWindows(Discretiser):
-    """``punctuated`` and ``frames``: runs of rows told apart by a condition, which is a column of the rows."""
+    """What windows by a condition share: which rows meet it is a column of the rows."""
 
-    def __init__(self, window: Punctuated | Frames) -> None:
+    def __init__(self, window: Conditional) -> None:
         super().__init__([window])
-        self.closed = window.closed if isinstance(window, Punctuated) else "left"
         self.window = window
         self.column = condition_column(window)
-        self.frames = isinstance(window, Frames)
-        self.min_rows = window.min_rows if isinstance(window, Frames) else 1
 
     @property
     def notes(self) -> Mapping[str, pa.DataType]:
@@ -301,40 +301,43 @@ class ConditionWindows(Discretiser):
         return {self.column: self._codes_of_slices(view, begins, ends)}
 
     def _codes_of_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """A frame goes on with the last row, a punctuation starts with the first."""
-        codes: np.ndarray = view.marks(self.column)[ends - 1 if self.frames else begins]
-        return codes
+        """What stands for the rows of each slice."""
+        raise NotImplementedError
+
+
+class MarkerWindows(ConditionWindows):
+    """``punctuated``: from each row that meets the condition to the next; what comes before the first is one, too."""
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         meets = view.marks(self.column).astype(bool)
-        head = np.zeros(len(meets), bool)
-        head[view.starts] = True
-        if self.frames:
-            begins = head | (meets != np.concatenate([[False], meets[:-1]]))
-        else:
-            begins = head | meets
-        low = np.flatnonzero(begins)
-        high = np.append(low[1:], len(meets))[: len(low)]
-        segment = view.segment[low]
-        ended = high < view.ends[segment]
-        decided = np.full(len(low), INFINITY)
-        decided[ended] = view.time[high[ended]]
-        counted = np.ones(len(low), bool)
-        if self.frames:
-            counted = meets[low] & (view.before(high) - view.before(low) >= self.min_rows)
-        due = counted & (decided >= step.old_horizon) & (decided <= step.watermark)
-        runs = WindowRanges(
-            np.zeros(len(low), np.int64),
-            view.key[low],
-            low,
-            high,
-            view.time[low],
-            np.where(ended, decided, OPEN_END),
-            decided,
-        )
-        settled = view.first_at(step.horizon)
-        undecided = (decided >= step.horizon) & (meets[low] | (not self.frames)) & (low < settled[segment])
-        return runs.take(np.flatnonzero(due)), Retained(settled, low[undecided])
+        meets[view.starts] = True
+        return _due(view, _runs(view, meets), step)
+
+    def _codes_of_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """A window starts with the first row of a slice, or with none of them."""
+        codes: np.ndarray = view.marks(self.column)[begins]
+        return codes
+
+
+class FrameWindows(ConditionWindows):
+    """``frames``: runs of rows that meet the condition."""
+
+    def __init__(self, window: Frames) -> None:
+        super().__init__(window)
+        self.min_rows = window.min_rows
+
+    def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
+        meets = view.marks(self.column).astype(bool)
+        changes = meets != np.concatenate([[False], meets[:-1]])
+        changes[view.starts] = True
+        runs = _runs(view, changes)
+        frames = runs.take(np.flatnonzero(meets[runs.low]))
+        return _due(view, frames, step, view.before(frames.high) - view.before(frames.low) >= self.min_rows)
+
+    def _codes_of_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """A frame goes on with the last row of a slice."""
+        codes: np.ndarray = view.marks(self.column)[ends - 1]
+        return codes
 
 
 class PunctuationWindows(ConditionWindows):
@@ -343,6 +346,10 @@ class PunctuationWindows(ConditionWindows):
     Codes are those of :meth:`slicewise.windows.Conditional.codes`. Of a slice, the code tells what is true behind it: 1
     if the window that began with it is open, 2 if a window has ended in it and none is open, 0 if nothing has changed.
     """
+
+    def __init__(self, window: Punctuated) -> None:
+        super().__init__(window)
+        self.closed = window.closed
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         codes = view.marks(self.column)
@@ -357,10 +364,7 @@ class PunctuationWindows(ConditionWindows):
             high[ended] += codes[following[ended]] >> 1
         end = np.where(ended, decided, OPEN_END)
         windows = WindowRanges(np.zeros(len(low), np.int64), view.key[low], low, high, view.time[low], end, decided)
-        settled = view.first_at(step.horizon)
-        undecided = (decided >= step.horizon) & (low < settled[segment])
-        due = (decided >= step.old_horizon) & (decided <= step.watermark)
-        return windows.take(np.flatnonzero(due)), Retained(settled, low[undecided])
+        return _due(view, windows, step)
 
     def _codes_of_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
         codes = view.marks(self.column)
@@ -369,6 +373,28 @@ class PunctuationWindows(ConditionWindows):
         inside = (last >= begins) & (last < ends)
         # A window that is open began with its slice; one that began later in it has ended.
         return np.where(inside, np.where(codes[np.minimum(last, len(codes) - 1)] & 1 > 0, 1, 2), 0)
+
+
+def _runs(view: OrderedRows, begins: np.ndarray) -> WindowRanges:
+    """The runs of rows that begin where ``begins`` is true, each up to the next one of its key."""
+    low = np.flatnonzero(begins)
+    high = np.append(low[1:], len(begins))[: len(low)]
+    ended = high < view.ends[view.segment[low]]
+    decided = np.full(len(low), INFINITY)
+    decided[ended] = view.time[high[ended]]
+    end = np.where(ended, decided, OPEN_END)
+    return WindowRanges(np.zeros(len(low), np.int64), view.key[low], low, high, view.time[low], end, decided)
+
+
+def _due(
+    view: OrderedRows, windows: WindowRanges, step: Step, counted: np.ndarray | bool = True
+) -> tuple[WindowRanges, Retained]:
+    """Of windows that rows decide, those that are reported now, if they count; and where undecided ones begin."""
+    low, decided = windows.low, windows.decided
+    settled = view.first_at(step.horizon)
+    undecided = (decided >= step.horizon) & (low < settled[view.segment[low]])
+    due = counted & (decided >= step.old_horizon) & (decided <= step.watermark)
+    return windows.take(np.flatnonzero(due)), Retained(settled, low[undecided])
 
 
 def ordinals(*columns: np.ndarray) -> np.ndarray:

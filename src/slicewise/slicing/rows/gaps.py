@@ -43,9 +43,9 @@ class Gap:
 
 
 class GapError(RefusedRowsError):
-    """Rows after too large a gap; the first of them is named by its label."""
+    """Rows after too large a gap; the first of them is named by its label. In a batch nothing goes on (``stopped``)."""
 
-    def __init__(self, gap: Gap | WindowGap, rows: Sequence[int], label: RowLabel) -> None:
+    def __init__(self, gap: Gap | WindowGap, rows: Sequence[int], label: RowLabel, *, stopped: bool = False) -> None:
         self.gap, self.label = gap, label
         if isinstance(gap, Gap):
             due = f"{gap.ticks} ticks of {gap.window} would be due because of it, since the record of time "
@@ -53,16 +53,19 @@ class GapError(RefusedRowsError):
         else:
             due = f"{gap.windows} empty windows of {gap.window} would be due because of it, between it and the window "
             due += f"that ends at {label.shown(gap.beside)}"
+        end = "filter such records out before run(), or take a longer `every`"
+        if not stopped:
+            end = (
+                f"{label.left_out(len(rows) - 1)}. Filter such records out, take a longer `every`, or have them judged "
+            )
+            end += "by the clock, with `ahead`"
         super().__init__(
-            f"{label}: {due}, and no record may bring more than {slides.MOST_TICKS}; {label.left_out(len(rows) - 1)}. "
-            "Leave such records out, take a longer `every`, or have them judged by the clock, with `ahead`",
-            rows,
-            reason=GAP,
+            f"{label}: {due}, and no record may bring more than {slides.MOST_TICKS}; {end}", rows, reason=GAP
         )
 
-    def named(self, label: RowLabel) -> GapError:
-        """The same error, of a row that goes by another label."""
-        return GapError(self.gap, self.rows, label)
+    def of_batch(self, label: RowLabel) -> GapError:
+        """The same error where it stops a batch, of a row that goes by this label."""
+        return GapError(self.gap, self.rows, label, stopped=True)
 
 
 class TickGaps:

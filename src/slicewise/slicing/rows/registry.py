@@ -12,7 +12,13 @@ from typing import Any
 
 from slicewise.errors import QueryError
 from slicewise.slicing.rows.adaptive_windows import AdaptiveWindows
-from slicewise.slicing.rows.discretisers import ConditionWindows, CountWindows, Discretiser, PunctuationWindows
+from slicewise.slicing.rows.discretisers import (
+    CountWindows,
+    Discretiser,
+    FrameWindows,
+    MarkerWindows,
+    PunctuationWindows,
+)
 from slicewise.slicing.rows.edge_windows import EdgeWindows
 from slicewise.slicing.rows.measure_windows import MeasureSessions, MultiMeasureWindows, UnitWindows
 from slicewise.slicing.rows.policy_windows import PolicyWindows
@@ -40,9 +46,9 @@ DISCRETISERS_ON_AXES: dict[str, Callable[[Sequence[Any]], Discretiser]] = {"rows
 #: By the class of a window on no axis, or a class that it inherits from, for that window alone.
 DISCRETISERS: dict[type[Window], Callable[[Any], Discretiser]] = {
     Adaptive: AdaptiveWindows,
-    Frames: ConditionWindows,
+    Frames: FrameWindows,
     Policy: PolicyWindows,
-    Punctuated: lambda window: (ConditionWindows if window.end is None else PunctuationWindows)(window),
+    Punctuated: lambda window: (MarkerWindows if window.end is None else PunctuationWindows)(window),
     RowSession: SessionRows,
     Session: MeasureSessions,
     Sliding: MultiMeasureWindows,

@@ -143,7 +143,7 @@ class Cluster:
                 if time.monotonic() >= deadline or not _may_pass(e.args[0]):
                     raise SetupError(
                         f"no answer from Kafka at {self._options.servers!r} within {patience:g} seconds: "
-                        f"{e.args[0].str()}; check `kafka.bootstrap.servers` and what `kafka.*` says of security"
+                        f"{e.args[0].str()}; check `kafka.bootstrap.servers` and the security settings in `kafka.*`"
                     ) from e
                 time.sleep(_POLL_SECONDS)
 

@@ -195,7 +195,7 @@ def _subscription(reader: _Reader) -> Subscription:
         try:
             re.compile(text)
         except re.error as e:
-            raise QueryError(f"`subscribePattern` is no pattern: {e}; got {text!r}", parameter=given[0]) from e
+            raise QueryError(f"`subscribePattern` is not a pattern: {e}; got {text!r}", parameter=given[0]) from e
         return Subscription(pattern=text)
     assigned = reader.data("assign", '{"topic": [0, 1]}', _are_partitions)
     return Subscription(

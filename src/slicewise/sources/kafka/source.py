@@ -34,7 +34,25 @@ NAME = "slicewise_kafka"
 
 
 class KafkaSource(DataSource):
-    """Kafka topics as a Spark format. :func:`slicewise.sources.kafka.register` says how to use it."""
+    """Kafka topics as a Spark format. :func:`slicewise.sources.kafka.register` says how to use it.
+
+    Spark makes one for every ``load()`` and calls its methods.
+
+    Parameters
+    ----------
+    options
+        What was given by ``option`` and ``options``, by name.
+
+    Examples
+    --------
+    >>> source = KafkaSource({"subscribe": "clicks"})
+    >>> source.name()
+    'slicewise_kafka'
+    >>> source.reader(None)
+    Traceback (most recent call last):
+        ...
+    slicewise.errors.QueryError: `kafka.bootstrap.servers` is missing; say where the brokers are: "host:9092"
+    """
 
     @classmethod
     def name(cls) -> str:

@@ -31,11 +31,12 @@ class Inspection:
     shards, keys, slices, tuples, bytes
         How many there are, in all shards together; ``bytes`` are those of the chunks, before RocksDB packs them.
     rows, results, late
-        How many rows came, results went, and rows came too late, since the stream was first started.
+        How many rows came in, how many results went out, and how many rows came too late, since the stream was first
+        started.
     bad
         How many rows were bad since then, by reason.
     failed
-        How many windows had a null for a value since then, because a function of the user's raised.
+        How many windows have had a null for a value since then, because user code failed.
     watermark
         Where it stands, as the event time's own number; None before the first row.
     oldest
@@ -51,6 +52,20 @@ class Inspection:
         Whether event times are points in time, and what their numbers count.
     state_bytes, watermark_lag_ms, merges, splits, updates, recomputations, combines, lifts
         As :class:`~slicewise.Stats` counts them, of all shards together; the lag is the longest.
+
+    Examples
+    --------
+    >>> counts = {"shards": 2, "keys": 3, "slices": 8, "tuples": 0, "bytes": 2048, "rows": 40, "results": 6, "late": 1}
+    >>> queries = {"per_minute": "per_minute: tumbling('1 minute') -> n=count()"}
+    >>> held = Inspection(**counts, watermark=60_000_000, oldest=30_000_000, offsets=(), queries=queries, since={},
+    ...                   timestamps=True)
+    >>> print(held)
+    2 shards, 3 keys, 8 slices, 0 stored rows, 2048 bytes
+    40 rows in (1 late), 6 results out
+    0 lifts, 0 combines, 0 updates, 0 merges, 0 splits, 0 recomputations
+    watermark 1970-01-01 00:01:00, oldest row held 1970-01-01 00:00:30
+    queries
+      per_minute: tumbling('1 minute') -> n=count()
     """
 
     shards: int
@@ -127,9 +142,8 @@ def inspect(checkpoint: str, session: SparkSession | None = None) -> Inspection:
 
     Examples
     --------
-    ``print(sw.inspect("checkpoints/rides"))`` prints what an ``Inspection`` holds:
+    ``print(sw.inspect("checkpoints/rides"))`` prints an :class:`Inspection`, which may look like this:
 
-    >>> from slicewise.spark import Inspection
     >>> counts = {"shards": 2, "keys": 3, "slices": 8, "tuples": 0, "bytes": 2048, "rows": 40, "results": 6, "late": 1}
     >>> queries = {"per_minute": "per_minute: tumbling('1 minute') -> n=count()"}
     >>> print(Inspection(**counts, watermark=60_000_000, oldest=30_000_000, offsets=(), queries=queries, since={},
@@ -158,7 +172,7 @@ def _chunks(checkpoint: str, session: SparkSession) -> DataFrame:
         return state.select(F.col("user_map_key.name"), F.col("user_map_value.data"), head)
     except PySparkException as error:
         reason = str(error).splitlines()[0]
-        raise StateError(f"{checkpoint} is no checkpoint of a slicewise stream that has run: {reason}") from error
+        raise StateError(f"{checkpoint} is not the checkpoint of a slicewise stream that has run: {reason}") from error
 
 
 def _offsets(checkpoint: str, session: SparkSession) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ class StoreError(SlicewiseError, OSError):
     >>> from slicewise.swag import RedisStore
     >>> RedisStore("redis://127.0.0.1:1/0", timeout=1)
     Traceback (most recent call last):
-    slicewise.swag.stores.base.StoreError: the store at 'redis://127.0.0.1:1/0' is gone: ...; go on when it is back
+    slicewise.swag.stores.base.StoreError: the store at 'redis://127.0.0.1:1/0' is gone: ...; continue when it is back
     """
 
 
@@ -41,6 +41,37 @@ class Store(ABC):
     ----------
     ahead
         The number of pairs that a window reads at once when it moves forward, unless its user chooses another.
+
+    Examples
+    --------
+    A store that keeps bytes in a dictionary:
+
+    >>> class BytesStore(Store):
+    ...     def __init__(self):
+    ...         self.codec, self.values = Codec(), {}
+    ...     def get(self, keys):
+    ...         stored = [self.values.get(self.codec.key(key)) for key in keys]
+    ...         return [None if data is None else self.codec.load(data) for data in stored]
+    ...     def write(self, puts, deletes=()):
+    ...         for key in deletes:
+    ...             self.values.pop(self.codec.key(key), None)
+    ...         self.values |= {self.codec.key(key): self.codec.dump(value) for key, value in puts.items()}
+    ...     def close(self):
+    ...         pass
+    >>> store = BytesStore()
+    >>> store.write({(0, 7): (1, 2)})
+    >>> store.get([(0, 7), (0, 8)])
+    [(1, 2), None]
+    >>> store.close()
+
+    A window on it:
+
+    >>> from slicewise.aggregates import sum
+    >>> from slicewise.swag import AMTA
+    >>> window = AMTA(sum(), store=store)
+    >>> window.insert_many([1, 2, 3])
+    >>> window.query()
+    6
     """
 
     ahead: ClassVar[int] = 64

@@ -46,6 +46,7 @@ class DiskStore(Store):
     >>> again = DiskStore(folder.name)
     >>> again.get([(0, 7), (0, 8)])
     [(1, 2), None]
+    >>> again.resize(1 << 37)
     >>> again.close()
     >>> folder.cleanup()
     """
@@ -111,7 +112,7 @@ class DiskStore(Store):
         except (self._lmdb.MapFullError, self._lmdb.DiskError) as e:
             raise StoreError(
                 f"the store in {self.path!r} is full: {e}; nothing was written. "
-                "Give it more room with `store.resize(max_bytes)` and go on"
+                "Give it more room with `store.resize(max_bytes)` and continue"
             ) from e
         except (self._lmdb.Error, OSError) as e:
             raise StoreError(f"the store in {self.path!r} cannot be {done}: {e or type(e).__name__}") from e

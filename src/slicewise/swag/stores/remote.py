@@ -85,10 +85,11 @@ class RedisStore(Store):
         try:
             yield
         except (self._redis.ConnectionError, self._redis.TimeoutError) as e:
-            raise StoreError(f"the store at {self.url!r} is gone: {e}; go on when it is back") from e
+            raise StoreError(f"the store at {self.url!r} is gone: {e}; continue when it is back") from e
         except self._redis.RedisError as e:
             if "OOM" in str(e) or "maxmemory" in str(e):
                 raise StoreError(
-                    f"the store at {self.url!r} is full: {e}; nothing was written. Give it more `maxmemory` and go on"
+                    f"the store at {self.url!r} is full: {e}; nothing was written. Give it more `maxmemory` and "
+                    "continue"
                 ) from e
             raise StoreError(f"the store at {self.url!r} refuses: {e}") from e
