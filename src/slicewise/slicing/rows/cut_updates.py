@@ -13,7 +13,6 @@ What is then done is decided per aggregate by :func:`slicewise.plan.decisions.re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
 from slicewise.aggregates.sharing import SharedMonoid
 from slicewise.kernels import enumerate_ranges, expand_ranges, segment_starts, sorted_unique
 from slicewise.plan.costs import Costs
+from slicewise.records import record
 
 __all__ = ["INVERT", "RECOMPUTE", "SPARE", "CachedCuts", "CutUpdate", "divided"]
 
@@ -31,7 +31,7 @@ INVERT, SPARE, RECOMPUTE = "invert", "spare", "recompute"
 Fold = Callable[[int, np.ndarray, np.ndarray], Parts]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class CachedCuts:
     """Cuts whose rows may still shift: ranges of places among ordered rows, and their partials by number of aggregate.
 
