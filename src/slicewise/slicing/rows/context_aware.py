@@ -16,13 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from slicewise.aggregates.base import Monoid, take_parts
-from slicewise.aggregates.sharing import SharedMonoid
+from slicewise.aggregates.base import take_parts
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import expand_ranges, sorted_unique
-from slicewise.plan.characteristics import AggregateTraits
-from slicewise.plan.decisions import how_rows_leave
 from slicewise.plan.plan import Plan
 from slicewise.records import record
 from slicewise.results import Block
@@ -32,7 +29,7 @@ from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.arriving_rows import ArrivingRows
 from slicewise.slicing.rows.compacting import moved, shifting, slice_ends
 from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of, see_punctuation
-from slicewise.slicing.rows.cut_updates import RECOMPUTE, CachedCuts
+from slicewise.slicing.rows.cut_updates import CachedCuts, removal_of
 from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Remembered, Retained, ordinals
 from slicewise.slicing.rows.handover import Handover
 from slicewise.slicing.rows.monotonic import Misfit, empty_marks, fits_column, marks_of_slices, misfits
@@ -68,13 +65,14 @@ class _Discretised:
     """What the discretisers found in a step.
 
     ``first`` and ``begins`` are what must stay of the rows: for each key the first place that is needed as such, and
-    the places before it with which undecided windows begin.
+    the places before it with which undecided windows begin. The slices there end at ``ends``.
     """
 
     windows: list[WindowRanges]
     memory: dict[str, Any]
     first: np.ndarray
     begins: np.ndarray
+    ends: np.ndarray
 
 
 class ContextAwareQueries:
@@ -98,7 +96,7 @@ class ContextAwareQueries:
         #: What is taken of new rows.
         self.arriving = ArrivingRows(list(plan.column_types), self.discretisers, sees_punctuation=self.sees_punctuation)
         #: How the partials of cuts change when rows leave them, for each monoid.
-        self._removal = {i: _removal(plan.monoids[i]) for i in self.monoids}
+        self._removal = {i: removal_of(plan.monoids[i]) for i in self.monoids}
         # Where cuts are kept for corrections, they must lie at the same rows in the next step, and serve windows alone.
         self._folds_once = plan.ordered or not plan.workload.lateness
         self._pending: list[Tuples] = []
@@ -285,7 +283,7 @@ class ContextAwareQueries:
         if self.sees_punctuation:
             data = DataRows(view)
             windows, begins = [data.held_by(ranges) for ranges in windows], data.parted(begins, first)
-        return _Discretised(windows, memory, first, begins)
+        return _Discretised(windows, memory, first, begins, slice_ends(view, first, begins))
 
     def _cut(
         self, view: OrderedRows, discretised: _Discretised, passed: Ranges | None, moved: np.ndarray | None
@@ -295,7 +293,7 @@ class ContextAwareQueries:
             ranges for ranges in discretised.windows if ranges.rows is None and ranges.partials is None
         ]
         if self._folds_once:
-            shared.append(Ranges(discretised.begins, slice_ends(view, discretised.first, discretised.begins)))
+            shared.append(Ranges(discretised.begins, discretised.ends))
             shared += [passed] if passed is not None else []
         state = self.state
         places_before = None
@@ -360,7 +358,7 @@ class ContextAwareQueries:
 
         Everything before a key's first begin is dropped, and its position noted in ``base``.
         """
-        first, begins = discretised.first, discretised.begins
+        first, begins, ends = discretised.first, discretised.begins, discretised.ends
         # The first row to stay of each key, in a slice or as such.
         oldest = view.earliest(begins, first)
         if len(view.keys):
@@ -370,17 +368,19 @@ class ContextAwareQueries:
         if len(low):
             # A cut of which some rows are needed as such stays one by itself: a slice starts with it.
             begins = sorted_unique(np.concatenate([begins, low[low < view.of_key(first, low)]]))
+            ends = slice_ends(view, first, begins)
             low, high = (moved(view, first, begins, place) for place in (low, high))
             partials = {i: take_parts(cuts.parts(i), number) for i in self.monoids}
             cached = CachedCuts(low, high, cuts.inner[number], partials)
         single, _ = expand_ranges(first, view.ends)
         rows = view.rows.take(view.row_at(single)).reported()
-        return rows, self._slices(view, cuts, begins, slice_ends(view, first, begins)), cached
+        return rows, self._slices(view, cuts, begins, ends), cached
 
     def _slices(self, view: OrderedRows, cuts: SharedCuts, begins: np.ndarray, ends: np.ndarray) -> Slices:
         """Slices of places, with what discretisers must know of them."""
         fold = cuts.over if self._folds_once else cuts.fold
-        marks = {ARRIVAL: view.first_arrival(begins), LAST_ARRIVAL: view.last_arrival(ends - 1)}
+        last = ends - 1
+        marks = {ARRIVAL: view.first_arrival(begins), LAST_ARRIVAL: view.last_arrival(last)}
         if self.sees_punctuation:
             marks[PUNCTUATION] = view.marks(PUNCTUATION)[begins]
         for discretiser in self.discretisers:
@@ -391,7 +391,7 @@ class ContextAwareQueries:
         return Slices(
             view.key[begins],
             view.time[begins],
-            view.last_time(ends - 1),
+            view.last_time(last),
             cuts.count(begins, ends),
             nothing,
             nothing,
@@ -479,13 +479,6 @@ def _entries(windows: WindowRanges, cuts: SharedCuts) -> ReportedWindows:
     """Windows as entries of the table of reported ones: correctable until the horizon has passed what decided them."""
     content = cuts.content(windows.low, windows.high)
     return ReportedWindows.new(windows.family, windows.key, windows.start, windows.end, windows.decided, content)
-
-
-def _removal(monoid: Monoid) -> str:
-    """How rows leave partials: of several aggregates that are kept together, all by the same way or all anew."""
-    members = monoid.members if isinstance(monoid, SharedMonoid) else (monoid,)
-    ways = {how_rows_leave(AggregateTraits.of(m.aggregate), exact=m.exact).choice for m in members}
-    return ways.pop() if len(ways) == 1 else RECOMPUTE
 
 
 def _grown(array: np.ndarray, size: int, filler: int) -> np.ndarray:

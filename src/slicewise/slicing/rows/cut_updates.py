@@ -19,16 +19,25 @@ import numpy as np
 from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
 from slicewise.aggregates.sharing import SharedMonoid
 from slicewise.kernels import enumerate_ranges, expand_ranges, segment_starts, sorted_unique
+from slicewise.plan.characteristics import AggregateTraits
 from slicewise.plan.costs import Costs
+from slicewise.plan.decisions import how_rows_leave
 from slicewise.records import record
 
-__all__ = ["INVERT", "RECOMPUTE", "SPARE", "CachedCuts", "CutUpdate", "divided"]
+__all__ = ["INVERT", "RECOMPUTE", "SPARE", "CachedCuts", "CutUpdate", "divided", "removal_of"]
 
 #: What happens to a partial when rows leave its cut: they are taken out by inverse; it stays unless they hold its
 #: extreme; it is computed again from all rows.
 INVERT, SPARE, RECOMPUTE = "invert", "spare", "recompute"
 
 Fold = Callable[[int, np.ndarray, np.ndarray], Parts]
+
+
+def removal_of(monoid: Monoid) -> str:
+    """How rows leave partials: of several aggregates that are kept together, all by the same way or all anew."""
+    members = monoid.members if isinstance(monoid, SharedMonoid) else (monoid,)
+    ways = {how_rows_leave(AggregateTraits.of(m.aggregate), exact=m.exact).choice for m in members}
+    return ways.pop() if len(ways) == 1 else RECOMPUTE
 
 
 @record

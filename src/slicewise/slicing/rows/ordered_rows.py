@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from slicewise.columns import Column
-from slicewise.kernels import KeyTimeIndex, segment_lengths, segment_starts
+from slicewise.kernels import KeyTimeIndex, segment_ends, segment_starts
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.window_ranges import NO_ROWS
@@ -48,17 +48,16 @@ class OrderedRows:
         self.key = self.merged(slices.key, rows.key)
         self.time = self.merged(slices.first, rows.time)
         size = len(self.key)
-        if not size or self.key[0] == self.key[-1]:
-            self.starts = np.zeros(min(size, 1), np.int64)
-        else:
+        #: Where each key's rows start and end.
+        self.starts, self.ends = np.zeros(min(size, 1), np.int64), np.full(min(size, 1), size)
+        if size and self.key[0] != self.key[-1]:
             self.starts = segment_starts(self.key[1:] != self.key[:-1])
-        self.lengths = segment_lengths(self.starts, size)
-        #: Where each key's rows end.
-        self.ends: np.ndarray = self.starts + self.lengths
+            self.ends = segment_ends(self.starts, size)
         self.keys = self.key[self.starts]
         self.base = base[self.keys]
         self.last_seen = last_seen[self.keys]
-        self._shift = self.base - self.before(self.starts)
+        #: What the position of a row of each key is more than the number of rows, of all keys, before it.
+        self._shift = self.base - self.before(self.starts) if len(self.keys) > 1 else self.base
         self._first_at: dict[int, np.ndarray] = {}
         self._marks: dict[str, np.ndarray] = {}
 
@@ -70,7 +69,7 @@ class OrderedRows:
     @functools.cached_property
     def segment(self) -> np.ndarray:
         """For each place, which of the keys it belongs to."""
-        return np.arange(len(self.starts)).repeat(self.lengths)
+        return np.arange(len(self.starts)).repeat(self.ends - self.starts)
 
     def before(self, place: np.ndarray) -> np.ndarray:
         """How many rows, of all keys, come before a place."""
@@ -96,7 +95,7 @@ class OrderedRows:
     @functools.cached_property
     def position(self) -> np.ndarray:
         """The position of each row among all rows of its key, since the beginning."""
-        out: np.ndarray = self.before(np.arange(len(self))) + self._shift.repeat(self.lengths)
+        out: np.ndarray = self.before(np.arange(len(self))) + self._shift.repeat(self.ends - self.starts)
         return out
 
     @functools.cached_property
@@ -139,11 +138,11 @@ class OrderedRows:
 
     def first_at(self, time: int) -> np.ndarray:
         """For each key, its first place at or after a time."""
-        if time >= INFINITY:
-            return self.ends.copy()
         places = self._first_at.get(time)
         if places is None:
-            if len(self.keys) == 1:
+            if time >= INFINITY:
+                places = self.ends.copy()
+            elif len(self.keys) == 1:
                 places = np.array([self.time.searchsorted(time)])
             else:
                 places = self.index.locate(self.keys, np.full(len(self.keys), time))
