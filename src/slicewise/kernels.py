@@ -63,7 +63,7 @@ def sorted_unique(values: np.ndarray) -> np.ndarray:
     >>> sorted_unique(np.array([3, 1, 3]))
     array([1, 3])
     """
-    if len(values) < 2:
+    if len(values) < 2 or np.logical_and.reduce(values[1:] > values[:-1]):
         return values
     ordered = values.copy()
     ordered.sort()

@@ -89,8 +89,6 @@ class ContextAwareQueries:
         self.monoids = monoids_of(plan, state.queries)
         #: By the measures that windows lie on, what these windows ask of each.
         self._limits = {d.measures: self._limits_of(d.measures) for d in self.discretisers if d.measures}
-        #: Whether rows are in order as they come.
-        self._one_ordered_key = plan.ordered and not (plan.workload.keys or plan.order)
         #: Whether rows that are no data come here too.
         self.sees_punctuation = see_punctuation(plan, state.queries)
         #: What is taken of new rows.
@@ -191,7 +189,7 @@ class ContextAwareQueries:
         """
         self._keys = answers.keys
         rows, moved = self.state.rows.joined_in_order(
-            self._pending, self.plan.order, are_in_order=self._one_ordered_key
+            self._pending, self.plan.order, one_key=not self.plan.workload.keys, come_in_order=self.plan.ordered
         )
         self._refuse_misfits(rows)
         view, base, last_seen = self._arranged(rows, answers)

@@ -235,9 +235,9 @@ class SharedCuts:
         several = (count > 1).nonzero()[0]
         if not len(several):
             return out
-        low, slices, has_rows = low[several], slices[several], has_rows[several]
-        inside, begins = expand_ranges(low, low + count[several])
-        inside[(begins + slices)[has_rows]] = row_piece[several[has_rows]]
+        low, high, has_rows = low[several], high[several], has_rows[several]
+        inside, begins = expand_ranges(low, high + has_rows)
+        inside[(begins + (high - low))[has_rows]] = row_piece[several[has_rows]]
         return put_parts(out, several, bound.fold(take_parts(pieces, inside), begins))
 
     def _fold_rows(self, monoid: int, groups: _Groups, some: np.ndarray) -> Parts:

@@ -77,26 +77,26 @@ class Tuples:
         return self.joined_in_order(others, order)[0]
 
     def joined_in_order(
-        self, others: Sequence[Tuples], order: Sequence[str], *, are_in_order: bool = False
+        self, others: Sequence[Tuples], order: Sequence[str], *, one_key: bool = False, come_in_order: bool = False
     ) -> tuple[Tuples, np.ndarray | None]:
         """The same, and where each row stood in these rows with the newer ones behind them; None if it stays there.
 
-        That rows ``are_in_order``, of one key and each as late as all before it, is believed.
+        What is promised is not looked at: that there is one key, and that each row is as late as all before it.
         """
         parts = [t for t in (self, *others) if len(t.key)]
         if not parts or not others:
             return self, None
         together = Tuples.concat(parts) if len(parts) > 1 else parts[0]
-        if are_in_order:
+        if one_key and come_in_order and not order:
             return together, None
-        place = order_by(together.key, together.time)
+        place = order_by(None if one_key else together.key, together.time)
         if order:
             place = _with_ties_in_order(together, len(self), place, order)
-        return (together, None) if place is None else (together._sorted(place), place)
+        return (together, None) if place is None else (together._sorted(place, one_key), place)
 
-    def _sorted(self, place: np.ndarray) -> Tuples:
+    def _sorted(self, place: np.ndarray, one_key: bool) -> Tuples:
         """The rows in another order; what is the same for all of them stays where it is."""
-        one_key = self.key[0] == self.key[-1] and (self.key == self.key[0]).all()
+        one_key = one_key or (self.key[0] == self.key[-1] and (self.key == self.key[0]).all())
         return Tuples(
             self.key if one_key else self.key[place],
             self.time[place],
