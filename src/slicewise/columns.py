@@ -21,6 +21,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ TYPE_NAMES = {
 }
 
 _OBJECTS = np.dtype(object)
+_VALUES_OF = attrgetter("values")
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 #: NumPy arrays of these dtypes are columns as they are.
 NATIVE_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
@@ -159,14 +161,16 @@ class Column:
         return np.ones(len(self.values), bool) if self.valid is None else self.valid
 
     @classmethod
-    def concat(cls, columns: list[Column]) -> Column:
+    def concat(cls, columns: Sequence[Column]) -> Column:
         """Columns of one type, end to end."""
         if len(columns) == 1:
             return columns[0]
         valid = None
-        if any(c.valid is not None for c in columns):
-            valid = np.concatenate([c.mask for c in columns])
-        return cls(np.concatenate([c.values for c in columns]), columns[0].type, valid)
+        for column in columns:
+            if column.valid is not None:
+                valid = np.concatenate([c.mask for c in columns])
+                break
+        return cls(np.concatenate([*map(_VALUES_OF, columns)]), columns[0].type, valid)
 
     @classmethod
     def of(cls, data: Any, type: pa.DataType | None = None) -> Column:

@@ -9,6 +9,7 @@ import numpy as np
 
 __all__ = [
     "KeyTimeIndex",
+    "bisect",
     "bytes_of",
     "enumerate_ranges",
     "expand_ranges",
@@ -16,6 +17,7 @@ __all__ = [
     "order_by",
     "order_within",
     "running_last",
+    "segment_ends",
     "segment_lengths",
     "segment_starts",
     "sorted_unique",
@@ -61,11 +63,24 @@ def sorted_unique(values: np.ndarray) -> np.ndarray:
     >>> sorted_unique(np.array([3, 1, 3]))
     array([1, 3])
     """
-    if len(values) < 2:
+    if len(values) < 2 or np.logical_and.reduce(values[1:] > values[:-1]):
         return values
-    ordered = np.sort(values)
+    ordered = values.copy()
+    ordered.sort()
     unique: np.ndarray = ordered[segment_starts(ordered[1:] != ordered[:-1])]
     return unique
+
+
+def segment_ends(starts: np.ndarray, total: int) -> np.ndarray:
+    """Where segments end that start there, of so many rows in all.
+
+    >>> segment_ends(np.array([0, 2]), 5)
+    array([2, 5])
+    """
+    ends = np.empty(len(starts), np.int64)
+    ends[:-1] = starts[1:]
+    ends[-1:] = total
+    return ends
 
 
 def segment_lengths(starts: np.ndarray, total: int) -> np.ndarray:
@@ -74,9 +89,7 @@ def segment_lengths(starts: np.ndarray, total: int) -> np.ndarray:
     >>> segment_lengths(np.array([0, 2]), 5)
     array([2, 3])
     """
-    lengths = np.empty(len(starts), np.int64)
-    lengths[:-1] = starts[1:]
-    lengths[-1:] = total
+    lengths = segment_ends(starts, total)
     lengths -= starts
     return lengths
 
@@ -87,9 +100,12 @@ def expand_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.nda
     >>> expand_ranges(np.array([3, 7]), np.array([5, 10]))
     (array([3, 4, 7, 8, 9]), array([0, 2]))
     """
+    if len(low) == 1:
+        return np.arange(low[0], high[0]), np.zeros(1, np.int64)
     counts = high - low
-    starts = np.cumsum(counts) - counts
-    return np.repeat(low - starts, counts) + np.arange(int(counts.sum())), starts
+    behind = counts.cumsum()
+    starts = behind - counts
+    return (low - starts).repeat(counts) + np.arange(behind[-1] if len(behind) else 0), starts
 
 
 def enumerate_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -100,6 +116,9 @@ def enumerate_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.
     >>> enumerate_ranges(np.array([3, 7, 9]), np.array([4, 6, 9]))
     (array([0, 0, 2]), array([3, 4, 9]))
     """
+    if len(low) == 1:
+        number = np.arange(low[0], high[0] + 1)
+        return np.zeros(len(number), np.int64), number
     counts: np.ndarray = high - low
     if len(counts) and np.maximum.reduce(counts) <= 0:
         which = (counts == 0).nonzero()[0]
@@ -115,10 +134,10 @@ def order_by(key: np.ndarray | None, value: np.ndarray, *, look: bool = True) ->
 
     Without a ``look``, rows are taken to be out of order.
 
-    Five sorts in one: for small ranges a radix sort of 16-bit numbers; where few rows are late, a merge sort, which
-    finds the runs that are in order; else a sort of 64-bit numbers that carry their own position (NumPy sorts values
-    much faster than it argsorts), where only values fit into those a radix sort of keys behind it, and a lexsort when
-    nothing fits.
+    Six sorts in one: where values ascend, and for small ranges, a radix sort of 16-bit numbers; where few rows are
+    late, a merge sort, which finds the runs that are in order; else a sort of 64-bit numbers that carry their own
+    position (NumPy sorts values much faster than it argsorts), where only values fit into those a radix sort of keys
+    behind it, and a lexsort when nothing fits.
     """
     n = len(value)
     if n < 2:
@@ -137,6 +156,8 @@ def order_by(key: np.ndarray | None, value: np.ndarray, *, look: bool = True) ->
             return None
         key_low = int(key.min())
         key_range = int(key.max()) - key_low + 1
+        if key_range < 2**16 and np.logical_and.reduce(value[1:] >= value[:-1]):
+            return (key - key_low).astype(np.uint16).argsort(kind="stable")
     low = int(value.min())
     span = int(value.max()) - low + 1
     if key_range * span < 2**16:
@@ -223,8 +244,28 @@ class KeyTimeIndex:
         if self._ranks is not None:
             place = np.searchsorted(self._ranks, time)
         else:
-            place = np.clip(time - self._low, 0, self._span - 1)
+            latest = self._low + self._span - 1
+            place = np.minimum(np.maximum(time, self._low), latest) - self._low
         return np.searchsorted(self._packed, key * self._span + place)
+
+
+def bisect(
+    value: np.ndarray, wanted: np.ndarray, low: np.ndarray, high: np.ndarray, *, right: bool = False
+) -> np.ndarray:
+    """The first place in each range ``[low, high)`` of ascending values that is not before the wanted one, or beyond.
+
+    >>> bisect(np.array([1, 2, 2, 5, 0, 4]), np.array([2, 2]), np.array([0, 4]), np.array([4, 6]))
+    array([1, 5])
+    >>> bisect(np.array([1, 2, 2, 5, 0, 4]), np.array([2, 2]), np.array([0, 4]), np.array([4, 6]), right=True)
+    array([3, 5])
+    """
+    low, high = low.copy(), high.copy()
+    while len(todo := np.flatnonzero(low < high)):
+        middle = (low[todo] + high[todo]) // 2
+        before = value[middle] <= wanted[todo] if right else value[middle] < wanted[todo]
+        low[todo] = np.where(before, middle + 1, low[todo])
+        high[todo] = np.where(before, high[todo], middle)
+    return low
 
 
 def running_last(group: np.ndarray, last: np.ndarray) -> np.ndarray:

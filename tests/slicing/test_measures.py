@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import slicewise as sw
 from slicewise.errors import DataError
-from slicewise.slicing.rows.measure_windows import _bisect
+from slicewise.kernels import bisect
 from slicewise.slicing.rows.slides import last_tick
 from slicewise.testing import Oracle
 from tests.slicing.running import TYPES, assert_same, columns_of, key_of
@@ -48,8 +48,8 @@ def test_places_in_one_run_are_those_in_ranges_of_it(values, wanted, right, dtyp
     bounds = [sorted((min(a, len(values)), min(b, len(values)))) for _, a, b in wanted]
     low, high = (np.array([pair[i] for pair in bounds], np.int64) for i in (0, 1))
     number = np.array([w for w, _, _ in wanted], dtype)
-    ranges, run = (_bisect(value, number, low, high, right=right, one_run=one_run) for one_run in (False, True))
-    assert ranges.tolist() == run.tolist()
+    run = np.clip(value.searchsorted(number, "right" if right else "left"), low, high)
+    assert bisect(value, number, low, high, right=right).tolist() == run.tolist()
 
 
 # -- measures that go backwards

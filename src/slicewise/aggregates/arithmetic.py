@@ -96,7 +96,7 @@ class CountMonoid(Monoid):
         return (np.add.reduceat(parts[0], starts),)
 
     def scan(self, parts: Parts) -> Parts:
-        return (np.cumsum(parts[0]),)
+        return (parts[0].cumsum(),)
 
     def lift_fold(self, columns: Sequence[Column], times: np.ndarray, starts: np.ndarray) -> Parts:
         if columns and columns[0].valid is not None:
@@ -414,7 +414,7 @@ class FloatTotals(_TotalsMonoid):
 
     def scan(self, parts: Parts) -> Parts:
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.cumsum(parts[0]), np.cumsum(parts[1])
+            return parts[0].cumsum(), parts[1].cumsum()
 
 
 class IntTotals(_TotalsMonoid):
@@ -447,7 +447,7 @@ class IntTotals(_TotalsMonoid):
         return totals, np.add.reduceat(valid, starts, dtype=np.int64)
 
     def scan(self, parts: Parts) -> Parts:
-        return exact.scan(parts[0]), np.cumsum(parts[1])
+        return exact.scan(parts[0]), parts[1].cumsum()
 
 
 class DecimalTotals(_TotalsMonoid):
@@ -470,4 +470,4 @@ class DecimalTotals(_TotalsMonoid):
         return np.add.reduceat(parts[0], starts), np.add.reduceat(parts[1], starts)
 
     def scan(self, parts: Parts) -> Parts:
-        return np.add.accumulate(parts[0]), np.cumsum(parts[1])
+        return np.add.accumulate(parts[0]), parts[1].cumsum()

@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any, ClassVar
 
 import numpy as np
@@ -430,7 +431,7 @@ class Monoid(ABC):
 
     def identities(self, n: int) -> Parts:
         """``n`` partials of no rows at all."""
-        return tuple(_full(n, x, dtype) for x, dtype in zip(self.identity, self.dtypes, strict=True))
+        return tuple(map(_full, repeat(n), self.identity, self.dtypes))
 
     def __repr__(self) -> str:
         return f"{self.aggregate!r} on {', '.join(map(str, self.types)) or 'rows'}"

@@ -88,9 +88,9 @@ def scan(values: np.ndarray) -> np.ndarray:
     if values.dtype == object:
         return shrink(np.add.accumulate(values))
     if _magnitude(values) * len(values) <= INT64_MAX:
-        return np.cumsum(values)
+        return values.cumsum()
     high, low = _halves(values)
-    return joined(np.cumsum(high), np.cumsum(low))
+    return joined(high.cumsum(), low.cumsum())
 
 
 def _magnitude(values: np.ndarray) -> int:

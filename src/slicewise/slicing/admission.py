@@ -19,7 +19,7 @@ from slicewise.records import record
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch, conform
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.rows.gaps import GapError, TickGaps
+from slicewise.slicing.rows.gaps import GapError, TickGaps, has_ticks
 from slicewise.slicing.rows.punctuation import with_punctuation
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.user_code import show_rows
@@ -84,7 +84,7 @@ class Admission:
             (bool(workload.shown_punctuation), self._mark_punctuation),
             (engine.shows_rows, self._show),
             (bool(workload.keys), self._number_keys),
-            (judges_gaps and bool(engine.context_aware or engine.plan.filled), self._judge_gaps),
+            (judges_gaps and has_ticks(engine), self._judge_gaps),
         ]
         self._stages = [stage for needed, stage in stages if needed]
 

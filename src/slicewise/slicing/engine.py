@@ -131,6 +131,8 @@ class Engine:
         self.time = SliceManager(plan, state.time)
         sets = [ContextAwareQueries(plan, queries) for queries in state.context_aware]
         self.context_aware = sorted(sets, key=lambda queries: queries.sees_punctuation)
+        self._notes_horizons = any(queries.arriving.notes_horizons for queries in sets)
+        self._has_time_windows = bool(plan.windows or plan.gaps)
         # Where data is put in order anyway, time slices get it from there, unless they keep rows of their own.
         hands_over = bool(self.context_aware) and not self.context_aware[0].sees_punctuation
         hands_over &= self._has_time_windows and not plan.recomputed
@@ -166,10 +168,6 @@ class Engine:
     def _horizon(self, watermark: int) -> int:
         # A lateness beyond the range of time never closes a window.
         return watermark if abs(watermark) >= INFINITY else max(watermark - self.plan.workload.lateness, -INFINITY)
-
-    @property
-    def _has_time_windows(self) -> bool:
-        return bool(self.plan.windows or self.plan.gaps)
 
     # Rows in
 
@@ -214,16 +212,19 @@ class Engine:
     def insert(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], extent: Extent) -> None:
         """Let rows in, at least one: cut them into slices, and store them where the plan says so."""
         if self.context_aware:
-            self._insert_in_order(key, times, columns)
+            self._insert_in_order(key, times, columns, extent.earliest)
         else:
             self.time.insert(key, times, columns, extent)
         self.latest = max(self.latest, extent.latest)
 
-    def _insert_in_order(self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column]) -> None:
+    def _insert_in_order(
+        self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], earliest: int
+    ) -> None:
         """Let rows in where windows depend on them, and data among them into the time slices."""
-        came = self._horizons(times)
-        counted = [queries.counted(key, times, columns, self.horizon, came) for queries in self.context_aware]
-        self._insert_on_time(key, times, columns)
+        came = self._horizons(times) if self._notes_horizons else NO_ROWS
+        counted = [queries.counted(key, times, columns, self.horizon, earliest, came) for queries in self.context_aware]
+        if self._has_time_windows:
+            self._insert_on_time(key, times, columns)
         for queries, rows in zip(self.context_aware, counted, strict=True):
             queries.insert(rows, len(times))
 
@@ -237,7 +238,7 @@ class Engine:
             return
         if self._handover is not None:
             self._handover.insert(key, times, columns, self.watermark, self.context_aware[0].state.since)
-        elif self._has_time_windows:
+        else:
             self.time.insert(key, times, columns)
 
     def _horizons(self, times: np.ndarray) -> np.ndarray:
@@ -295,15 +296,19 @@ class Engine:
         if self.context_aware:
             context_steps = self._advance_context_aware(step, Answers(self.plan, keys))
             handed_over = context_steps[0].handed_over
-        time_step = self.time.advance(step, Answers(self.plan, keys, self._limits), handed_over)
-        blocks = time_step.blocks
+        blocks, sessions = [], []
+        time_step = None
+        if self._has_time_windows:
+            time_step = self.time.advance(step, Answers(self.plan, keys, self._limits), handed_over)
+            blocks, sessions = time_step.blocks, time_step.sessions
         for context_step in context_steps:
             blocks = blocks + context_step.blocks
         self.watermark, self.horizon = watermark, step.horizon
-        self.time.commit(time_step.state)
+        if time_step is not None:
+            self.time.commit(time_step.state)
         for queries, context_step in zip(self.context_aware, context_steps, strict=True):
             queries.commit(context_step.state)
-        return Results(self.plan.schema, blocks), time_step.sessions
+        return Results(self.plan.schema, blocks), sessions
 
     def _advance_context_aware(self, step: Step, answers: Answers) -> list[ContextAwareStep]:
         try:

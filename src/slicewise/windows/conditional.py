@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,7 @@ class Conditional(Window):
         """All conditions that rows are asked for."""
         return (self.condition,)
 
-    @property
+    @functools.cached_property
     def rules(self) -> tuple[Condition, ...]:
         """The conditions, ready to be asked."""
         return tuple(Condition.of(condition, self.columns) for condition in self.conditions)

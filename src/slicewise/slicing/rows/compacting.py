@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from slicewise.kernels import segment_ends
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.rows.shared_cuts import SharedCuts
 from slicewise.slicing.window_ranges import NO_ROWS
@@ -13,7 +14,7 @@ __all__ = ["moved", "shifting", "slice_ends"]
 
 def slice_ends(view: OrderedRows, first: np.ndarray, begins: np.ndarray) -> np.ndarray:
     """Slices end where the next one starts, or where rows are needed as such."""
-    ends: np.ndarray = np.minimum(np.append(begins[1:], len(view))[: len(begins)], view.of_key(first, begins))
+    ends: np.ndarray = np.minimum(segment_ends(begins, len(view)), view.of_key(first, begins))
     return ends
 
 
@@ -26,7 +27,7 @@ def shifting(
         return NO_ROWS, NO_ROWS, NO_ROWS
     shifting = cuts.covered & (high > view.of_key(first, low)) & (low >= view.of_key(oldest, low))
     shifting &= high <= view.of_key(view.ends, low)
-    number = np.flatnonzero(shifting)
+    number = shifting.nonzero()[0]
     return low[number], high[number], number
 
 

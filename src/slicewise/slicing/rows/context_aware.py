@@ -10,36 +10,34 @@ The order of rows before the horizon is final: a row that comes later than that 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from slicewise.aggregates.base import Monoid, take_parts
-from slicewise.aggregates.sharing import SharedMonoid
+from slicewise.aggregates.base import take_parts
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import expand_ranges, sorted_unique
-from slicewise.plan.characteristics import AggregateTraits
-from slicewise.plan.decisions import how_rows_leave
 from slicewise.plan.plan import Plan
+from slicewise.records import record
 from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.keys import KeyTable
+from slicewise.slicing.rows.arriving_rows import ArrivingRows
 from slicewise.slicing.rows.compacting import moved, shifting, slice_ends
 from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of, see_punctuation
-from slicewise.slicing.rows.cut_updates import RECOMPUTE, CachedCuts
+from slicewise.slicing.rows.cut_updates import CachedCuts, removal_of
 from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Remembered, Retained, ordinals
 from slicewise.slicing.rows.handover import Handover
-from slicewise.slicing.rows.monotonic import Misfit, empty_marks, fits_column, fitting, marks_of_slices, misfits
+from slicewise.slicing.rows.monotonic import Misfit, empty_marks, fits_column, marks_of_slices, misfits
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL, OrderedRows
-from slicewise.slicing.rows.punctuation import PUNCTUATION, DataRows, data_among, without_punctuation
+from slicewise.slicing.rows.punctuation import PUNCTUATION, DataRows
 from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.rows.shared_cuts import Ranges, SharedCuts
 from slicewise.slicing.rows.slides import MeasureLimit, limit_of
-from slicewise.slicing.shown_columns import shown_columns
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
@@ -49,8 +47,11 @@ from slicewise.times import INFINITY
 
 __all__ = ["ContextAwareQueries", "ContextAwareStep"]
 
+NOTHING_REPORTED = ReportedWindows.none()
+_BEGINS = attrgetter("begins")
 
-@dataclass(frozen=True, eq=False)
+
+@record
 class ContextAwareStep:
     """What a step came to: the state after it, its results, and slices of the rows that the watermark passed."""
 
@@ -59,18 +60,19 @@ class ContextAwareStep:
     handed_over: Slices | None
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class _Discretised:
     """What the discretisers found in a step.
 
     ``first`` and ``begins`` are what must stay of the rows: for each key the first place that is needed as such, and
-    the places before it with which undecided windows begin.
+    the places before it with which undecided windows begin. The slices there end at ``ends``.
     """
 
     windows: list[WindowRanges]
     memory: dict[str, Any]
     first: np.ndarray
     begins: np.ndarray
+    ends: np.ndarray
 
 
 class ContextAwareQueries:
@@ -85,10 +87,14 @@ class ContextAwareQueries:
         #: For each discretiser and each group, the queries of each of its windows.
         self._queries = [self._fan_outs(d, numbers) for d in self.discretisers]
         self.monoids = monoids_of(plan, state.queries)
+        #: By the measures that windows lie on, what these windows ask of each.
+        self._limits = {d.measures: self._limits_of(d.measures) for d in self.discretisers if d.measures}
         #: Whether rows that are no data come here too.
         self.sees_punctuation = see_punctuation(plan, state.queries)
+        #: What is taken of new rows.
+        self.arriving = ArrivingRows(list(plan.column_types), self.discretisers, sees_punctuation=self.sees_punctuation)
         #: How the partials of cuts change when rows leave them, for each monoid.
-        self._removal = {i: _removal(plan.monoids[i]) for i in self.monoids}
+        self._removal = {i: removal_of(plan.monoids[i]) for i in self.monoids}
         # Where cuts are kept for corrections, they must lie at the same rows in the next step, and serve windows alone.
         self._folds_once = plan.ordered or not plan.workload.lateness
         self._pending: list[Tuples] = []
@@ -117,28 +123,22 @@ class ContextAwareQueries:
     # Rows in
 
     def counted(
-        self, key: np.ndarray, times: np.ndarray, columns: Mapping[str, Column], horizon: int, came: np.ndarray
+        self,
+        key: np.ndarray,
+        times: np.ndarray,
+        columns: Mapping[str, Column],
+        horizon: int,
+        earliest: int,
+        came: np.ndarray,
     ) -> Tuples:
-        """Those of some new rows that count, with what is to be known of them; ``came`` has the horizons at which."""
+        """Those of some new rows that count, with what is to be known of them.
+
+        ``earliest`` is the earliest of their times, and ``came`` has the horizons at which they came, if ``arriving``
+        rows are asked for it.
+        """
         arrival = np.arange(self._arrived, self._arrived + len(times))
-        data = None if self.sees_punctuation else data_among(columns)
-        shown = shown_columns(columns if self.sees_punctuation else without_punctuation(columns))
-        read = {name: columns[name] for name in self.plan.column_types} | shown
         oldest = max(horizon, self.state.since)
-        if data is not None or (len(times) and times.min() < oldest):
-            kept = np.arange(len(times)) if data is None else data
-            kept = kept[times[kept] >= oldest]
-            key, times, arrival, came = key[kept], times[kept], arrival[kept], came[kept]
-            read = {name: column.take(kept) for name, column in read.items()}
-        else:
-            # Rows wait for the next step, and the caller's arrays are not ours to keep.
-            key, times, read = key.copy(), times.copy(), {name: _copy(column) for name, column in read.items()}
-        for discretiser in self.discretisers:
-            read |= discretiser.note(read, came)
-            if discretiser.measures:
-                read[fits_column(discretiser.measures)] = fitting(read, discretiser.measures)
-        read[ARRIVAL] = Column(arrival, pa.int64())
-        return Tuples.new(key, times, read)
+        return self.arriving.counted(key, times, columns, arrival, came, earliest=earliest, oldest=oldest)
 
     @property
     def pending(self) -> Sequence[Tuples]:
@@ -188,7 +188,9 @@ class ContextAwareQueries:
         windows or of all windows here; the step can then be taken again.
         """
         self._keys = answers.keys
-        rows, moved = self.state.rows.joined_in_order(self._pending, self.plan.order)
+        rows, moved = self.state.rows.joined_in_order(
+            self._pending, self.plan.order, one_key=not self.plan.workload.keys, come_in_order=self.plan.ordered
+        )
         self._refuse_misfits(rows)
         view, base, last_seen = self._arranged(rows, answers)
         try:
@@ -273,12 +275,13 @@ class ContextAwareQueries:
         first = view.first_at(step.horizon)
         for needed in retained:
             first = np.minimum(first, needed.rows)
-        begins = sorted_unique(np.concatenate([NO_ROWS, *(needed.begins for needed in retained)]))
-        begins = begins[begins < view.of_key(first, begins)]
+        begins = sorted_unique(np.concatenate([*map(_BEGINS, retained)]))
+        if len(begins):
+            begins = begins[begins < view.of_key(first, begins)]
         if self.sees_punctuation:
             data = DataRows(view)
             windows, begins = [data.held_by(ranges) for ranges in windows], data.parted(begins, first)
-        return _Discretised(windows, memory, first, begins)
+        return _Discretised(windows, memory, first, begins, slice_ends(view, first, begins))
 
     def _cut(
         self, view: OrderedRows, discretised: _Discretised, passed: Ranges | None, moved: np.ndarray | None
@@ -288,7 +291,7 @@ class ContextAwareQueries:
             ranges for ranges in discretised.windows if ranges.rows is None and ranges.partials is None
         ]
         if self._folds_once:
-            shared.append(Ranges(discretised.begins, slice_ends(view, discretised.first, discretised.begins)))
+            shared.append(Ranges(discretised.begins, discretised.ends))
             shared += [passed] if passed is not None else []
         state = self.state
         places_before = None
@@ -328,10 +331,10 @@ class ContextAwareQueries:
                 partials = SharedCuts(self.plan, self.monoids, view, [windows], some=windows.rows)
             queries, by_position = self._queries[number], discretiser.by_position
             how: Any = {"by_position": by_position, "to_end": discretiser.ends_in_time}
-            before = self.state.reported.get(discretiser.name, ReportedWindows.none())
-            if not len(before) and (windows.decided < step.horizon).all():
+            before = self.state.reported.get(discretiser.name, NOTHING_REPORTED)
+            if not len(before.key) and np.logical_and.reduce(windows.decided < step.horizon):
                 # Nothing was reported that could change, and nothing is reported now that could.
-                reported[discretiser.name] = ReportedWindows.none()
+                reported[discretiser.name] = NOTHING_REPORTED
                 blocks += answers.blocks(windows, queries, partials, **how)
                 continue
             several, windows = windows.divided()
@@ -353,28 +356,29 @@ class ContextAwareQueries:
 
         Everything before a key's first begin is dropped, and its position noted in ``base``.
         """
-        first, begins = discretised.first, discretised.begins
+        first, begins, ends = discretised.first, discretised.begins, discretised.ends
         # The first row to stay of each key, in a slice or as such.
         oldest = view.earliest(begins, first)
         if len(view.keys):
             base[view.keys] = view.position_at(oldest)
         low, high, number = shifting(view, cuts, first, oldest)
-        # A cut of which some rows are needed as such stays one by itself: a slice starts with it.
-        begins = sorted_unique(np.concatenate([begins, low[low < view.of_key(first, low)]]))
-        ends = slice_ends(view, first, begins)
         cached = CachedCuts.none()
         if len(low):
+            # A cut of which some rows are needed as such stays one by itself: a slice starts with it.
+            begins = sorted_unique(np.concatenate([begins, low[low < view.of_key(first, low)]]))
+            ends = slice_ends(view, first, begins)
             low, high = (moved(view, first, begins, place) for place in (low, high))
             partials = {i: take_parts(cuts.parts(i), number) for i in self.monoids}
             cached = CachedCuts(low, high, cuts.inner[number], partials)
         single, _ = expand_ranges(first, view.ends)
-        rows = view.rows.take(view.row_at(single))
-        return replace(rows, unreported=np.zeros(len(rows), bool)), self._slices(view, cuts, begins, ends), cached
+        rows = view.rows.take(view.row_at(single)).reported()
+        return rows, self._slices(view, cuts, begins, ends), cached
 
     def _slices(self, view: OrderedRows, cuts: SharedCuts, begins: np.ndarray, ends: np.ndarray) -> Slices:
         """Slices of places, with what discretisers must know of them."""
         fold = cuts.over if self._folds_once else cuts.fold
-        marks = {ARRIVAL: view.first_arrival(begins), LAST_ARRIVAL: view.last_arrival(ends - 1)}
+        last = ends - 1
+        marks = {ARRIVAL: view.first_arrival(begins), LAST_ARRIVAL: view.last_arrival(last)}
         if self.sees_punctuation:
             marks[PUNCTUATION] = view.marks(PUNCTUATION)[begins]
         for discretiser in self.discretisers:
@@ -385,11 +389,11 @@ class ContextAwareQueries:
         return Slices(
             view.key[begins],
             view.time[begins],
-            view.last_time(ends - 1),
+            view.last_time(last),
             cuts.count(begins, ends),
             nothing,
             nothing,
-            tuple(fold(i, begins, ends) if len(begins) else self.plan.monoids[i].identities(0) for i in self.monoids),
+            tuple([fold(i, begins, ends) if len(begins) else self.plan.monoids[i].identities(0) for i in self.monoids]),
             marks,
         )
 
@@ -398,8 +402,8 @@ class ContextAwareQueries:
     def _refuse_misfits(self, rows: Tuples) -> None:
         """Leave rows that go back on a measure out of the windows on it, and raise an error that names them."""
         refused: list[tuple[Misfit, str]] = []
-        for measures in dict.fromkeys(d.measures for d in self.discretisers if d.measures):
-            wrong = misfits(rows, self.state.slices, measures, self._limits(measures))
+        for measures, limits in self._limits.items():
+            wrong = misfits(rows, self.state.slices, measures, limits)
             # Those of one reason; the others come up when the step is taken again.
             wrong = [m for m in wrong if m.reason == (refused[0][0] if refused else wrong[0]).reason]
             if wrong:
@@ -418,7 +422,7 @@ class ContextAwareQueries:
         error.ago = self._arrived - error.records.columns[ARRIVAL].values
         return error
 
-    def _limits(self, measures: tuple[str, ...]) -> dict[str, MeasureLimit]:
+    def _limits_of(self, measures: tuple[str, ...]) -> dict[str, MeasureLimit]:
         """What the windows on some measures ask of each."""
         some = [d for d in self.discretisers if d.measures == measures]
         windows, slides = [w for d in some for w in d.windows], [d.slide for d in some]
@@ -475,19 +479,10 @@ def _entries(windows: WindowRanges, cuts: SharedCuts) -> ReportedWindows:
     return ReportedWindows.new(windows.family, windows.key, windows.start, windows.end, windows.decided, content)
 
 
-def _removal(monoid: Monoid) -> str:
-    """How rows leave partials: of several aggregates that are kept together, all by the same way or all anew."""
-    members = monoid.members if isinstance(monoid, SharedMonoid) else (monoid,)
-    ways = {how_rows_leave(AggregateTraits.of(m.aggregate), exact=m.exact).choice for m in members}
-    return ways.pop() if len(ways) == 1 else RECOMPUTE
-
-
-def _copy(column: Column) -> Column:
-    return replace(column, values=column.values.copy(), valid=None if column.valid is None else column.valid.copy())
-
-
 def _grown(array: np.ndarray, size: int, filler: int) -> np.ndarray:
     """A copy with room for all keys."""
-    out = np.full(max(size, len(array)), filler, np.int64)
+    if size <= len(array):
+        return array.copy()
+    out = np.full(size, filler, np.int64)
     out[: len(array)] = array
     return out

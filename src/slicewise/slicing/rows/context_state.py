@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from slicewise.columns import Column
 from slicewise.plan.plan import Plan
+from slicewise.records import record
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.input import conform
 from slicewise.slicing.part_labels import Labels, carried_parts, labels_from_data
@@ -29,7 +30,7 @@ from slicewise.times import INFINITY
 __all__ = ["ContextAwareState", "carried_queries", "empty_sets", "monoids_of", "new_context_aware", "see_punctuation"]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ContextAwareState:
     """What is kept for context-aware queries that began to count rows at the same moment, as data.
 

@@ -13,16 +13,18 @@ What is then done is decided per aggregate by :func:`slicewise.plan.decisions.re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, put_parts, take_parts
 from slicewise.aggregates.sharing import SharedMonoid
 from slicewise.kernels import enumerate_ranges, expand_ranges, segment_starts, sorted_unique
+from slicewise.plan.characteristics import AggregateTraits
 from slicewise.plan.costs import Costs
+from slicewise.plan.decisions import how_rows_leave
+from slicewise.records import record
 
-__all__ = ["INVERT", "RECOMPUTE", "SPARE", "CachedCuts", "CutUpdate", "divided"]
+__all__ = ["INVERT", "RECOMPUTE", "SPARE", "CachedCuts", "CutUpdate", "divided", "removal_of"]
 
 #: What happens to a partial when rows leave its cut: they are taken out by inverse; it stays unless they hold its
 #: extreme; it is computed again from all rows.
@@ -31,7 +33,14 @@ INVERT, SPARE, RECOMPUTE = "invert", "spare", "recompute"
 Fold = Callable[[int, np.ndarray, np.ndarray], Parts]
 
 
-@dataclass(frozen=True, eq=False)
+def removal_of(monoid: Monoid) -> str:
+    """How rows leave partials: of several aggregates that are kept together, all by the same way or all anew."""
+    members = monoid.members if isinstance(monoid, SharedMonoid) else (monoid,)
+    ways = {how_rows_leave(AggregateTraits.of(m.aggregate), exact=m.exact).choice for m in members}
+    return ways.pop() if len(ways) == 1 else RECOMPUTE
+
+
+@record
 class CachedCuts:
     """Cuts whose rows may still shift: ranges of places among ordered rows, and their partials by number of aggregate.
 

@@ -7,6 +7,7 @@ still change and those that undecided windows need, and answers for all keys at 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +19,8 @@ from slicewise.aggregates.base import Monoid
 from slicewise.aggregates.parts import parts_from_data, parts_to_data
 from slicewise.amounts import Amount
 from slicewise.columns import Column
-from slicewise.kernels import enumerate_ranges, segment_lengths, segment_starts
+from slicewise.kernels import enumerate_ranges, segment_ends, segment_lengths, segment_starts
+from slicewise.records import record
 from slicewise.results import OPEN_END
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.steps import Step
@@ -101,7 +103,7 @@ def _widened(asked: Mapping[str, Any], monoids: Sequence[Monoid], types: Mapping
     return out
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Retained:
     """What must stay of a view's rows after a step.
 
@@ -163,7 +165,7 @@ class Discretiser:
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = tuple(windows)
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         """Identifies the discretiser among others of the same state, also after some of its windows have gone."""
         return repr(self.windows[0])
@@ -222,22 +224,47 @@ class CountWindows(Discretiser):
     def __init__(self, windows: Sequence[Window]) -> None:
         super().__init__(windows)
         self.periodic = PeriodicWindows(windows)
-        self._family = np.arange(len(windows))[:, None]
+        # Columns, beside which positions of keys are rows of tables.
+        regular = self.periodic
+        self._every, self._phase, self._length, self._most = (
+            column[:, None] for column in (regular.every, regular.phase, regular.length, regular.most)
+        )
+        self._slides = (self.periodic.shape == Shape.SLIDING)[:, None]
         # Window 0 of a sliding family is the first that begins with a row; the others have no window 0.
-        self._first = np.where(self.periodic.shape == Shape.SLIDING, 0, 1)[:, None]
+        self._first = np.where(self._slides, 0, 1)
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
+        if len(self.windows) == len(view.keys) == 1 and self.periodic.all_sliding:
+            return self._find_one(view, step)
         undecided = view.position_at(view.first_at(step.old_horizon))
         # Rows at the watermark may still get company before them.
         passed = view.position_at(view.first_at(step.watermark))
-        family, segment, number = self._numbers(
-            self._first_ending_after(undecided), self.periodic.ended_by(self._family, passed)
-        )
-        start, end = self.periodic.starts(family, number), self.periodic.ends(family, number)
+        family, segment, number = self._numbers(self._first_ending_after(undecided), self._last_ended_by(passed))
+        start, end = self.periodic.bounds(family, number)
         low, high = view.place_of(segment, start), view.place_of(segment, end)
         windows = WindowRanges(family, view.keys[segment], low, high, start, end, view.last_time(high - 1))
         settled = view.first_at(step.horizon)
-        return windows, Retained(settled, self._begins(view, view.position_at(settled)))
+        reached = passed if step.horizon == step.watermark else view.position_at(settled)
+        return windows, Retained(settled, self._begins(view, reached))
+
+    def _find_one(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
+        """The same where one window slides over one key: numbers, which are faster than arrays of one."""
+        settled = view.first_at(step.horizon)
+        passed, reached = int(view.position_at(view.first_at(step.watermark))[0]), int(view.position_at(settled)[0])
+        undecided = int(view.position_at(view.first_at(step.old_horizon))[0])
+        every, length = int(self.periodic.every[0]), int(self.periodic.length[0])
+        end = np.arange(self._next_end(undecided), passed + 1, every)
+        start, zeros = end - length, np.zeros(len(end), np.int64)
+        # Slices hold rows before the old horizon, and these windows end behind it.
+        low, high = view.place_of(zeros, start), view.place_behind_slices(end)
+        windows = WindowRanges(zeros, view.keys[zeros], low, high, start, end, view.last_time(high - 1))
+        begun = np.arange(self._next_end(reached) - length, reached, every)
+        return windows, Retained(settled, view.place_of(zeros, begun))
+
+    def _next_end(self, position: int) -> int:
+        """Where the first of the only windows ends whose last row lies at a position or after it."""
+        every, phase = int(self.periodic.every[0]), int(self.periodic.phase[0])
+        return phase + every * max((position - phase) // every + 1, 0)
 
     def next_due(self, came: Arrivals, watermark: int) -> tuple[int, int]:
         # A window that is full waits for a row behind its last one.
@@ -249,29 +276,34 @@ class CountWindows(Discretiser):
         """Where the windows begin that have begun before a position of each key, and end after it."""
         low = self._first_ending_after(reached)
         # Only sliding windows overlap with different begins; of the others, the next to end shows where all begin.
-        sliding = self.periodic.shape[self._family] == Shape.SLIDING
-        high = np.where(sliding, self.periodic.last(self._family, reached - 1), low)
-        family, segment, number = self._numbers(low, np.minimum(high, self.periodic.most[self._family]))
+        high = np.where(self._slides, (reached - 1 - self._phase + self._length) // self._every, low)
+        family, segment, number = self._numbers(low, np.minimum(high, self._most))
         start = self.periodic.starts(family, number)
-        begun = np.flatnonzero(start < reached[segment])
+        begun = (start < reached[segment]).nonzero()[0]
         return view.place_of(segment[begun], start[begun])
 
     def _numbers(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Windows from one number to another, both given per family and key: family, key and number of each."""
         which, number = enumerate_ranges(first.ravel(), last.ravel())
         keys = first.shape[1]
+        if first.size == 1:
+            return which, which, number
         family, segment = np.divmod(which, keys) if keys > 1 else (which, np.zeros(len(which), np.int64))
         return family, segment, number
 
     def _first_ending_after(self, position: np.ndarray) -> np.ndarray:
         """The number of the first window, per family and key, whose last row lies at a position or after it."""
-        numbers: np.ndarray = np.maximum(self.periodic.first(self._family, position), self._first)
+        numbers: np.ndarray = np.maximum((position - self._phase) // self._every + 1, self._first)
+        return numbers
+
+    def _last_ended_by(self, position: np.ndarray) -> np.ndarray:
+        """The number of the last window, per family and key, whose last row lies before a position."""
+        numbers: np.ndarray = np.minimum((position - self._phase) // self._every, self._most)
         return numbers
 
     def _end(self, number: np.ndarray) -> np.ndarray:
         """Where windows end; never, if there are none of such numbers."""
-        there = number <= self.periodic.most[self._family]
-        return np.where(there, self.periodic.ends(self._family, number), INFINITY)
+        return np.where(number <= self._most, self._phase + number * self._every, INFINITY)
 
 
 def condition_column(window: Window) -> str:
@@ -378,7 +410,7 @@ class PunctuationWindows(ConditionWindows):
 def _runs(view: OrderedRows, begins: np.ndarray) -> WindowRanges:
     """The runs of rows that begin where ``begins`` is true, each up to the next one of its key."""
     low = np.flatnonzero(begins)
-    high = np.append(low[1:], len(begins))[: len(low)]
+    high = segment_ends(low, len(begins))
     ended = high < view.ends[view.segment[low]]
     decided = np.full(len(low), INFINITY)
     decided[ended] = view.time[high[ended]]

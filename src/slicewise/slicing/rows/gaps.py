@@ -29,7 +29,7 @@ from slicewise.slicing.window_gaps import KeyTimes, KnownWindows, WindowGap
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.workload import Workload
 
-__all__ = ["Gap", "GapError", "TickGaps"]
+__all__ = ["Gap", "GapError", "TickGaps", "has_ticks"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,12 @@ class TickGaps:
             return None
         rows = sorted(gaps)
         return GapError(gaps[rows[0]], rows, label(rows[0]))
+
+
+def has_ticks(engine: Engine) -> bool:
+    """Whether time alone brings windows about, so that there can be gaps in which too many are due."""
+    discretisers = (d for queries in engine.context_aware for d in queries.discretisers)
+    return bool(engine.plan.filled) or any(map(_ticks_by_time, discretisers))
 
 
 def _ticks_by_time(discretiser: Discretiser) -> bool:

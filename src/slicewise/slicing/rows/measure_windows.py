@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from slicewise.amounts import ROWS
-from slicewise.kernels import enumerate_ranges, segment_starts, sorted_unique
+from slicewise.kernels import bisect, enumerate_ranges, segment_ends, segment_starts, sorted_unique
 from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Retained
 from slicewise.slicing.rows.measure_families import MeasureFamily, family_on_measure
 from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
@@ -46,14 +47,14 @@ class MeasureDiscretiser(Discretiser):
         counted = MeasuredRows(view, self.measures, sliced=True)
         windows, added = self._open_windows(counted)
         settled = view.first_at(step.horizon)
-        undecided = np.flatnonzero(windows.decided >= step.horizon)
+        undecided = (windows.decided >= step.horizon).nonzero()[0]
         # The last row of each key, too: the next one must not go back behind it.
         last = counted.number_of(settled) - 1
         last = last[last >= counted.starts]
         begins = counted.places(sorted_unique(np.concatenate([windows.low[undecided], added[undecided], last])))
         begins = begins[begins < view.of_key(settled, begins)]
         due = (windows.decided >= step.old_horizon) & (windows.decided <= step.watermark)
-        return windows.take(np.flatnonzero(due)), Retained(settled, counted.apart_from_misfits(begins, settled))
+        return windows.take(due.nonzero()[0]), Retained(settled, counted.apart_from_misfits(begins, settled))
 
     def _open_windows(self, counted: MeasuredRows) -> tuple[WindowRanges, np.ndarray]:
         """The windows that are not known to be final, with the row because of which each is reported."""
@@ -67,34 +68,36 @@ class UnitWindows(MeasureDiscretiser):
         super().__init__(windows)
         self._families = [family_on_measure(window) for window in windows]
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         return f"units of {self.measures[0]}"
 
     def _open_windows(self, counted: MeasuredRows) -> tuple[WindowRanges, np.ndarray]:
         pieces = [self._of_family(number, family, counted) for number, family in enumerate(self._families)]
-        *columns, added = (np.concatenate(c) for c in zip(*pieces, strict=True))
+        *columns, added = map(np.concatenate, zip(*pieces, strict=True)) if len(pieces) > 1 else pieces[0]
         return WindowRanges(*columns, counted.rows), added  # type: ignore[call-arg, arg-type]
 
     def _of_family(self, number: int, family: MeasureFamily, counted: MeasuredRows) -> tuple[np.ndarray, ...]:
         measure = counted.measure(self.measures[0])
         first, last = family.numbers(measure)
         # A row adds the windows after those of the row before it.
-        same = counted.key[1:] == counted.key[:-1]
-        first[1:] = np.where(same, np.maximum(first[1:], last[:-1] + 1), first[1:])
+        after = np.maximum(first[1:], last[:-1] + 1)
+        one_key = len(counted.starts) == 1
+        first[1:] = after if one_key else np.where(counted.key[1:] == counted.key[:-1], after, first[1:])
         added, window = enumerate_ranges(first, last)
         start, end = family.bounds(window)
-        still_open = np.flatnonzero(end > counted.final_measure(self.measures[0])[added])
+        final = counted.final_measure(self.measures[0])
+        still_open = (end > (final if one_key else final[counted.segment[added]])).nonzero()[0]
         added, start, end = added[still_open], start[still_open], end[still_open]
         segment = counted.segment[added]
-        limit = counted.ends[segment]
-        one_key = len(counted.starts) == 1
-        low = _bisect(measure, start, counted.starts[segment], added, one_run=one_key)
-        high = _bisect(measure, end, added, limit, one_run=one_key)
+        limit, key = counted.ends[segment], counted.key[added]
+        locate = counted.places_on(self.measures[0])
+        low = locate(key, start, counted.starts[segment], added)
+        high = locate(key, end, added, limit)
         ended = high < limit
         decided = np.full(len(added), INFINITY)
         decided[ended] = counted.time[high[ended]]
-        return np.full(len(added), number), counted.key[added], low, high, start, end, decided, added
+        return np.full(len(added), number), key, low, high, start, end, decided, added
 
 
 class MeasureSessions(MeasureDiscretiser):
@@ -109,15 +112,16 @@ class MeasureSessions(MeasureDiscretiser):
         n = len(measure)
         apart = (counted.key[1:] != counted.key[:-1]) | (measure[1:] > last[:-1] + self.gap)
         low = segment_starts(apart) if n else NO_ROWS
-        high = np.append(low[1:], n)[: len(low)]
+        high = segment_ends(low, n)
         end = last[high - 1] + self.gap
-        ended = high < counted.ends[counted.segment[low]]
+        segment = counted.segment[low]
+        ended = high < counted.ends[segment]
         decided = np.full(len(low), INFINITY)
         decided[ended] = counted.time[high[ended]]
         sessions = WindowRanges(
             np.zeros(len(low), np.int64), counted.key[low], low, high, measure[low], end, decided, counted.rows
         )
-        still_open = np.flatnonzero(end >= counted.final_measure(self.measures[0])[low])
+        still_open = (end >= counted.final_measure(self.measures[0])[segment]).nonzero()[0]
         return sessions.take(still_open), low[still_open]
 
 
@@ -169,34 +173,4 @@ class MultiMeasureWindows(Discretiser):
             keys = counted.view.keys
             return lambda segment, high: counted.index.locate(keys[segment], counted.time[high - 1] - int(size) + 1)
         measure = counted.measure(column)
-        return lambda segment, high: _bisect(measure, measure[high - 1] - size, starts[segment], high, right=True)
-
-
-def _bisect(
-    value: np.ndarray,
-    wanted: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    *,
-    right: bool = False,
-    one_run: bool = False,
-) -> np.ndarray:
-    """The first place in each range ``[low, high)`` of ascending values that is not before the wanted one, or beyond.
-
-    ``one_run`` says that all values ascend, and not only those of each range.
-
-    >>> _bisect(np.array([1, 2, 2, 5, 0, 4]), np.array([2, 2]), np.array([0, 4]), np.array([4, 6]))
-    array([1, 5])
-    >>> _bisect(np.array([1, 2, 2, 5, 0, 4]), np.array([2, 2]), np.array([0, 4]), np.array([4, 6]), right=True)
-    array([3, 5])
-    """
-    if one_run:
-        place: np.ndarray = np.clip(value.searchsorted(wanted, "right" if right else "left"), low, high)
-        return place
-    low, high = low.copy(), high.copy()
-    while len(todo := np.flatnonzero(low < high)):
-        middle = (low[todo] + high[todo]) // 2
-        before = value[middle] <= wanted[todo] if right else value[middle] < wanted[todo]
-        low[todo] = np.where(before, middle + 1, low[todo])
-        high[todo] = np.where(before, high[todo], middle)
-    return low
+        return lambda segment, high: bisect(measure, measure[high - 1] - size, starts[segment], high, right=True)

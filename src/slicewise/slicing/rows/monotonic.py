@@ -7,7 +7,8 @@ column beside the user's, one for all windows on the same measures.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,13 @@ import pyarrow as pa
 
 from slicewise.bad_rows import GAP, MEASURE
 from slicewise.columns import Column
-from slicewise.kernels import KeyTimeIndex, sorted_unique
+from slicewise.kernels import KeyTimeIndex, bisect, sorted_unique
 from slicewise.slicing.rows import slides
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.rows.slides import MeasureLimit, last_tick
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
+from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.windows import Window
 
 __all__ = [
@@ -46,13 +48,14 @@ def measures_of(window: Window) -> tuple[str, ...]:
 
 def reading(column: Column) -> np.ndarray:
     """A measure as numbers that can be compared with the bounds of windows; decimals become doubles."""
-    if pa.types.is_decimal(column.type):
+    if column.values.dtype.hasobject and pa.types.is_decimal(column.type):
         numbers: np.ndarray = column.values.astype(np.float64) / 10**column.type.scale
         return numbers
     return column.values
 
 
-def fits_column(measures: Sequence[str]) -> str:
+@functools.cache
+def fits_column(measures: tuple[str, ...]) -> str:
     """The column that says which rows fit."""
     return "\0fits " + "\0".join(measures)
 
@@ -86,21 +89,24 @@ def misfits(rows: Tuples, slices: Slices, measures: Sequence[str], limits: Mappi
     for name in measures:
         limit = limits[name]
         wrong = _numberless(rows, name, fits, limit)
-        fits[[m.row for m in wrong]] = False
-        refused += wrong
-        places = np.flatnonzero(fits)
-        key, here = rows.key[places], reading(rows.columns[name])[places]
+        if wrong:
+            fits[[m.row for m in wrong]] = False
+            refused += wrong
+        key, here, places = rows.key, reading(rows.columns[name]), fits.nonzero()[0]
+        if len(places) < len(fits):
+            key, here = key[places], here[places]
         ticks = None if limit.slide is None else last_tick(here, limit.slide)
         apart = here[1:] < here[:-1]
         if ticks is not None:
             apart |= ticks[1:] - ticks[:-1] > slides.MOST_TICKS
-        apart &= key[1:] == key[:-1]
         # How far the key of each row has come in slices, of which there is nothing else to be known here.
         far = slices.marks.get(last_measure_mark(name)) if len(measures) == 1 else None
         before = None if far is None or not len(far) else furthest_of_keys(slices.key, far, key)
-        suspect = key[1:][apart]
+        suspect = key[1:][apart & (key[1:] == key[:-1])] if np.logical_or.reduce(apart) else NO_ROWS
         if before is not None:
             suspect = np.concatenate([suspect, key[here < before]])
+        if not len(suspect):
+            continue
         for number_of_key in np.unique(suspect).tolist():
             some = slice(*np.searchsorted(key, [number_of_key, number_of_key + 1]).tolist())
             wrong = [] if ticks is None else _jumping(rows, name, places[some], ticks[some], limit)
@@ -116,6 +122,8 @@ def _numberless(rows: Tuples, name: str, fits: np.ndarray, limit: MeasureLimit) 
     """Rows whose measure is no number, or so far from 0 that slides have none."""
     value = reading(rows.columns[name])
     reach = limit.reach(value)
+    if not len(value) or (np.minimum.reduce(value) >= -reach and np.maximum.reduce(value) <= reach < math.inf):
+        return []
     if value.dtype.kind != "f" and not np.isfinite(reach):
         return []
     refused = []
@@ -194,8 +202,8 @@ class MeasuredRows:
             fits = view.marks(fits_column(measures)) > 0
             if not sliced:
                 fits[view.slice_places] = False
-            if not fits.all():
-                self.rows = np.flatnonzero(fits)
+            if not np.logical_and.reduce(fits):
+                self.rows = fits.nonzero()[0]
                 self.starts, self.ends = np.searchsorted(self.rows, (view.starts, view.ends))
                 self.key, self.time = self.key[self.rows], self.time[self.rows]
 
@@ -212,16 +220,15 @@ class MeasuredRows:
         return values if self.rows is None else values[self.rows]
 
     def final_measure(self, name: str) -> np.ndarray:
-        """For each row that counts, how far its key has come in rows that stand in slices; all these are final.
+        """For each key of the view, how far it has come in rows that stand in slices; all these are final.
 
         Where no mark says so, slices are all there is and nothing was final before.
         """
         furthest = self.view.slices.marks.get(last_measure_mark(name))
         if furthest is None or not len(furthest):
-            values = self.measure(name)
-            return np.full(len(values), lowest(values.dtype), values.dtype)
-        of_keys: np.ndarray = furthest_of_keys(self.view.slices.key, furthest, self.view.keys)[self.segment]
-        return of_keys
+            dtype = self.measure(name).dtype
+            return np.full(len(self.view.keys), lowest(dtype), dtype)
+        return furthest_of_keys(self.view.slices.key, furthest, self.view.keys)
 
     def places(self, numbers: np.ndarray) -> np.ndarray:
         """Where in the view rows stand, given by their numbers among those that count."""
@@ -251,10 +258,24 @@ class MeasuredRows:
         out[there] = self.rows[number[there]]
         return out
 
+    def places_on(self, name: str) -> Callable[..., np.ndarray]:
+        """What finds rows of keys by a measure: the first not before a value, in a range of the rows that count."""
+        measure = self.measure(name)
+        index = KeyTimeIndex(self.key, measure) if measure.dtype.kind == "i" or len(self.starts) == 1 else None
+
+        def places(key: np.ndarray, wanted: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+            # Of several keys, an index makes one integer of a key and a value.
+            if index is None or (len(self.starts) > 1 and wanted.dtype.kind != "i"):
+                return bisect(measure, wanted, low, high)
+            place: np.ndarray = np.minimum(np.maximum(index.locate(key, wanted), low), high)
+            return place
+
+        return places
+
     @functools.cached_property
     def segment(self) -> np.ndarray:
         """For each row that counts, which of the view's keys it belongs to."""
-        return np.repeat(np.arange(len(self.starts)), self.ends - self.starts)
+        return np.arange(len(self.starts)).repeat(self.ends - self.starts)
 
     @functools.cached_property
     def index(self) -> KeyTimeIndex:
@@ -278,6 +299,7 @@ def parted(view: OrderedRows, counts: np.ndarray, begins: np.ndarray, settled: n
     return sorted_unique(np.concatenate([begins, turns]))
 
 
+@functools.cache
 def last_measure_mark(name: str) -> str:
     """What says of a slice how far it goes on a measure, beside the measure itself, which says where it begins."""
     return f"\0last {name}"
@@ -304,10 +326,11 @@ def marks_of_slices(view: OrderedRows, measure: str, begins: np.ndarray, ends: n
     Slices do not overlap; places between the end of one and the begin of the next are in none.
     """
     fits = view.marks(fits_column((measure,)))
-    last = _by_place(view, measure, last_measure_mark(measure)).copy()
-    unfit = fits == 0
-    unfit[view.slice_places] = False  # of a slice in which not all rows fit, those that do are in its mark
-    last[unfit] = lowest(last.dtype)
+    last = _by_place(view, measure, last_measure_mark(measure))
+    if not np.logical_and.reduce(fits):
+        unfit = fits == 0
+        unfit[view.slice_places] = False  # of a slice in which not all rows fit, those that do are in its mark
+        last = np.where(unfit, lowest(last.dtype), last)
     return {
         fits_column((measure,)): reduced(np.minimum, fits, begins, ends),
         measure: _by_place(view, measure, measure)[begins],
@@ -319,7 +342,8 @@ def reduced(ufunc: np.ufunc, values: np.ndarray, begins: np.ndarray, ends: np.nd
     """The least or the largest of the values in each range."""
     if not len(begins):
         return values[:0]
-    bounds = np.column_stack([begins, ends]).ravel()
+    bounds = np.empty(2 * len(begins), np.int64)
+    bounds[::2], bounds[1::2] = begins, ends
     reduced: np.ndarray = ufunc.reduceat(values, bounds[:-1] if ends[-1] == len(values) else bounds)[::2]
     return reduced
 
@@ -338,6 +362,8 @@ def _by_place(view: OrderedRows, name: str, mark: str) -> np.ndarray:
 
 def furthest_of_keys(key: np.ndarray, last: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """How far each of some keys has come in its slices."""
+    if key[0] == key[-1] and len(keys) and keys[0] == keys[-1] == key[0]:
+        return np.maximum.reduce(last, keepdims=True).repeat(len(keys))
     out = np.full(int(max(key.max(initial=-1), keys.max(initial=-1))) + 1, lowest(last.dtype), last.dtype)
     np.maximum.at(out, key, last)
     furthest: np.ndarray = out[keys]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from slicewise.columns import Column
-from slicewise.kernels import KeyTimeIndex, segment_lengths, segment_starts
+from slicewise.kernels import KeyTimeIndex, segment_ends, segment_starts
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.window_ranges import NO_ROWS
@@ -47,18 +47,19 @@ class OrderedRows:
         self.slice_places, self._row_places = _places(slices, rows)
         self.key = self.merged(slices.key, rows.key)
         self.time = self.merged(slices.first, rows.time)
-        #: How many rows more than places there are before the first slice, the second, ..., and after the last.
-        self._excess = np.concatenate([[0], np.cumsum(slices.rows - 1)])
-        if not len(self.key) or self.key[0] == self.key[-1]:
-            self.starts = np.zeros(min(len(self.key), 1), np.int64)
-        else:
+        size = len(self.key)
+        #: Where each key's rows start and end.
+        self.starts, self.ends = np.zeros(min(size, 1), np.int64), np.full(min(size, 1), size)
+        if size and self.key[0] != self.key[-1]:
             self.starts = segment_starts(self.key[1:] != self.key[:-1])
-        self.lengths = segment_lengths(self.starts, len(self.key))
+            self.ends = segment_ends(self.starts, size)
         self.keys = self.key[self.starts]
         self.base = base[self.keys]
         self.last_seen = last_seen[self.keys]
-        self._shift = self.base - self.before(self.starts)
+        #: What the position of a row of each key is more than the number of rows, of all keys, before it.
+        self._shift = self.base - self.before(self.starts) if len(self.keys) > 1 else self.base
         self._first_at: dict[int, np.ndarray] = {}
+        self._marks: dict[str, np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.key)
@@ -66,27 +67,35 @@ class OrderedRows:
     # Places
 
     @functools.cached_property
-    def ends(self) -> np.ndarray:
-        """Where each key's rows end."""
-        ends: np.ndarray = self.starts + self.lengths
-        return ends
-
-    @functools.cached_property
     def segment(self) -> np.ndarray:
         """For each place, which of the keys it belongs to."""
-        return np.repeat(np.arange(len(self.starts)), self.lengths)
+        return np.arange(len(self.starts)).repeat(self.ends - self.starts)
 
     def before(self, place: np.ndarray) -> np.ndarray:
         """How many rows, of all keys, come before a place."""
         if not len(self.slice_places):
             return place
-        out: np.ndarray = place + self._excess[np.searchsorted(self.slice_places, place)]
-        return out
+        rows: np.ndarray = self._rows_before[place]
+        return rows
+
+    @functools.cached_property
+    def _rows_before(self) -> np.ndarray:
+        """How many rows come before each place, and before the end."""
+        count = len(self.slice_places)
+        if self._row_places is None:
+            rows = np.arange(len(self) + 1)
+            rows[1 : count + 1] = self.slices.rows.cumsum()
+            rows[count + 1 :] += rows[count] - count
+            return rows
+        rows = np.ones(len(self) + 1, np.int64)
+        rows[self.slice_places + 1] = self.slices.rows
+        rows[0] = 0
+        return rows.cumsum()
 
     @functools.cached_property
     def position(self) -> np.ndarray:
         """The position of each row among all rows of its key, since the beginning."""
-        out: np.ndarray = self.before(np.arange(len(self))) + np.repeat(self._shift, self.lengths)
+        out: np.ndarray = self.before(np.arange(len(self))) + self._shift.repeat(self.ends - self.starts)
         return out
 
     @functools.cached_property
@@ -94,23 +103,40 @@ class OrderedRows:
         """Finds places by key and time."""
         return KeyTimeIndex(self.key, self.time)
 
-    def place_of(self, segment: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """Where the row of some key at a position stands; inside of a slice, where the next row does."""
-        wanted: np.ndarray = position - self._shift[segment] if len(self.keys) > 1 else position - self._shift
-        if not len(self.slice_places):
-            return wanted
-        if len(self.keys) == 1 and wanted.min(initial=INFINITY) > self._rows_before_slices[-1]:
-            # Behind all slices, as every window is that ends with a row whose order was not final.
-            behind_all: np.ndarray = np.maximum(wanted - self._excess[-1], self.slice_places[-1] + 1)
-            return behind_all
-        slices = np.searchsorted(self._rows_before_slices, wanted)
-        behind = np.concatenate([[0], self.slice_places + 1])
-        places: np.ndarray = np.maximum(wanted - self._excess[slices], behind[slices])
-        return places
+    def slices_before(self, place: np.ndarray) -> np.ndarray:
+        """How many slices, of all keys, come before a place."""
+        if self._row_places is None:
+            few: np.ndarray = np.minimum(place, len(self.slice_places))
+            return few
+        slices: np.ndarray = self._slices_before[place]
+        return slices
 
     @functools.cached_property
-    def _rows_before_slices(self) -> np.ndarray:
-        return self.before(self.slice_places)
+    def _slices_before(self) -> np.ndarray:
+        """How many slices come before each place, and before the end."""
+        mark = np.zeros(len(self) + 1, np.int64)
+        mark[self.slice_places + 1] = 1
+        return mark.cumsum()
+
+    def place_of(self, segment: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """Where the row of some key at a position stands; inside of a slice, where the next row does."""
+        wanted: np.ndarray = position - (self._shift[segment] if len(self.keys) > 1 else self._shift)
+        if not len(self.slice_places):
+            return wanted
+        if self._row_places is not None:
+            places: np.ndarray = self._rows_before.searchsorted(wanted)
+            return places
+        # Behind the last slice every place is a row.
+        before = self._rows_before[: len(self.slice_places) + 1]
+        last = before[-1]
+        return np.where(wanted > last, wanted - (last - len(self.slice_places)), before.searchsorted(wanted))
+
+    def place_behind_slices(self, position: np.ndarray) -> np.ndarray:
+        """The same for positions of the only key behind all its slices, which are not looked for."""
+        wanted: np.ndarray = position - self._shift
+        if len(self.slice_places):
+            wanted -= self._rows_before[len(self.slice_places)] - len(self.slice_places)
+        return wanted
 
     def position_at(self, place: np.ndarray) -> np.ndarray:
         """For each key, the position of the row at a place, or the next position if the place is its end."""
@@ -119,11 +145,16 @@ class OrderedRows:
 
     def first_at(self, time: int) -> np.ndarray:
         """For each key, its first place at or after a time."""
-        if time >= INFINITY:
-            return self.ends.copy()
-        if time not in self._first_at:
-            self._first_at[time] = self.index.locate(self.keys, np.full(len(self.keys), time))
-        return self._first_at[time].copy()
+        places = self._first_at.get(time)
+        if places is None:
+            if time >= INFINITY:
+                places = self.ends.copy()
+            elif len(self.keys) == 1:
+                places = np.array([self.time.searchsorted(time)])
+            else:
+                places = self.index.locate(self.keys, np.full(len(self.keys), time))
+            self._first_at[time] = places
+        return places.copy()
 
     def earliest(self, low: np.ndarray, limit: np.ndarray) -> np.ndarray:
         """For each key, the first of some places, but no later than a limit."""
@@ -135,8 +166,8 @@ class OrderedRows:
         return out
 
     def of_key(self, values: np.ndarray, place: np.ndarray) -> np.ndarray:
-        """What is known of each key, for the key of each place."""
-        return values[self.segment[place]] if len(self.keys) > 1 else np.broadcast_to(values[:1], place.shape)
+        """What is known of each key, for the key of each place; one entry for all places where there is one key."""
+        return values[self.segment[place]] if len(self.keys) > 1 else values[:1]
 
     # What stands there
 
@@ -145,9 +176,17 @@ class OrderedRows:
         if not len(self.slice_places):
             return place
         if isinstance(place, slice):
-            shift = int(np.searchsorted(self.slice_places, place.start))
+            shift = int(self.slice_places.searchsorted(place.start))
             return slice(place.start - shift, place.stop - shift)
-        return place - np.searchsorted(self.slice_places, place)
+        return place - len(self.slice_places) if self._row_places is None else self._row_numbers[place]
+
+    @functools.cached_property
+    def _row_numbers(self) -> np.ndarray:
+        """For each place the number, among single rows, of the row that stands there."""
+        assert self._row_places is not None
+        numbers = np.empty(len(self), np.int64)
+        numbers[self._row_places] = np.arange(len(self.rows))
+        return numbers
 
     def column(self, name: str, place: Any) -> Column:
         """A column of the single rows at places."""
@@ -155,37 +194,49 @@ class OrderedRows:
 
     def marks(self, name: str) -> np.ndarray:
         """What is noted of every place: a column of rows that slices have as a mark; 0 for slices without it."""
-        of_slices = self.slices.marks.get(name)
-        of_rows = self.rows.columns[name].values if len(self.rows) else NO_ROWS
-        if of_slices is None:
-            of_slices = np.zeros(len(self.slices), of_rows.dtype)
-        return self.merged(of_slices, of_rows)
+        marks = self._marks.get(name)
+        if marks is None:
+            of_slices = self.slices.marks.get(name)
+            of_rows = self.rows.columns[name].values if len(self.rows) else NO_ROWS
+            if of_slices is None:
+                of_slices = np.zeros(len(self.slices), of_rows.dtype)
+            marks = self._marks[name] = self.merged(of_slices, of_rows)
+        return marks
 
     def last_time(self, place: np.ndarray) -> np.ndarray:
         """The event time of the last row at each place."""
-        return self._of_slices(place, self.time[place], self.slices.last)
+        times: np.ndarray = self._last_times[place]
+        return times
+
+    @functools.cached_property
+    def _last_times(self) -> np.ndarray:
+        return self.merged(self.slices.last, self.rows.time)
 
     def first_arrival(self, place: np.ndarray | slice) -> np.ndarray:
         """The arrival number of the first row at each place."""
-        arrivals: np.ndarray = self._arrivals[place]
+        arrivals: np.ndarray = self.marks(ARRIVAL)[place]
         return arrivals
 
     def last_arrival(self, place: np.ndarray) -> np.ndarray:
         """The arrival number of the last row at each place."""
-        if not len(self.slice_places):
-            arrivals: np.ndarray = self._arrivals[place]
-            return arrivals
-        return self._of_slices(place, self._arrivals[place], self.slices.marks[LAST_ARRIVAL])
+        arrivals: np.ndarray = self._last_arrivals[place]
+        return arrivals
 
     @functools.cached_property
-    def _arrivals(self) -> np.ndarray:
-        return self.marks(ARRIVAL)
+    def _last_arrivals(self) -> np.ndarray:
+        if not len(self.slice_places):
+            return self.marks(ARRIVAL)
+        return self.merged(
+            self.slices.marks[LAST_ARRIVAL], self.rows.columns[ARRIVAL].values if len(self.rows) else NO_ROWS
+        )
 
     def slice_at(self, place: np.ndarray) -> np.ndarray:
         """The number of the slice at each place, or -1 for a single row."""
         if not len(self.slice_places):
             return np.full(len(place), -1)
-        at = np.searchsorted(self.slice_places, place)
+        if self._row_places is None:
+            return np.where(place < len(self.slice_places), place, -1)
+        at = self.slice_places.searchsorted(place)
         there = self.slice_places[np.minimum(at, len(self.slice_places) - 1)] == place
         return np.where(there, at, -1)
 
@@ -203,12 +254,6 @@ class OrderedRows:
         there = np.append(old_rows, 0)
         of_rows = np.where(came < len(rows), there[np.minimum(came, len(rows))], came + len(slices))
         return self.merged(old_slices, of_rows)
-
-    def _of_slices(self, place: np.ndarray, of_place: np.ndarray, of_slice: np.ndarray) -> np.ndarray:
-        if not len(self.slice_places):
-            return of_place
-        number = self.slice_at(place)
-        return np.where(number >= 0, of_slice[number], of_place)
 
     def merged(self, of_slices: np.ndarray, of_rows: np.ndarray) -> np.ndarray:
         """Values of slices and of single rows, by place."""
@@ -228,5 +273,7 @@ def _places(slices: Slices, rows: Tuples) -> tuple[np.ndarray, np.ndarray | None
         return NO_ROWS, None
     if not len(rows) or slices.key[-1] <= rows.key[0]:
         return np.arange(len(slices)), None
-    of_slices = np.arange(len(slices)) + np.searchsorted(rows.key, slices.key)
-    return of_slices, np.arange(len(rows)) + np.searchsorted(slices.key, rows.key, "right")
+    of_slices = np.arange(len(slices)) + rows.key.searchsorted(slices.key)
+    is_row = np.ones(len(slices) + len(rows), bool)
+    is_row[of_slices] = False
+    return of_slices, is_row.nonzero()[0]

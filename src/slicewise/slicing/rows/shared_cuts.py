@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from slicewise.aggregates.base import Parts, pick_parts, put_parts, take_parts
-from slicewise.columns import Column
-from slicewise.kernels import expand_ranges
+from slicewise.aggregates.base import Parts, concat_parts, pick_parts, put_parts, take_parts
+from slicewise.kernels import expand_ranges, segment_ends
 from slicewise.plan.plan import Plan
+from slicewise.records import record
 from slicewise.slicing.answers.range_stores import STORES, Store
 from slicewise.slicing.rows.cut_updates import CachedCuts, CutUpdate, divided
 from slicewise.slicing.rows.ordered_rows import OrderedRows
@@ -19,8 +19,10 @@ from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 
 __all__ = ["Ranges", "SharedCuts"]
 
+_LOW, _HIGH = attrgetter("low"), attrgetter("high")
 
-@dataclass(frozen=True, eq=False)
+
+@record
 class Ranges:
     """Ranges of places that will be asked for, beside windows."""
 
@@ -61,8 +63,14 @@ class SharedCuts:
         self._size = len(view) if some is None else len(some)
         self._part_of = {monoid: i for i, monoid in enumerate(monoids)}
         self._slices = view.slice_places
+        #: The numbers of the slices and of the single rows that count; None for all of them.
+        self._slice_numbers: np.ndarray | None = None
+        self._single_rows: np.ndarray | None = None
         if some is not None:
-            self._slices = np.flatnonzero(view.slice_at(some) >= 0) if len(view.slice_places) else NO_ROWS
+            number = view.slice_at(some)
+            is_slice = number >= 0
+            self._slices = is_slice.nonzero()[0]
+            self._slice_numbers, self._single_rows = number[self._slices], view.row_at(some[~is_slice])
         self._cut(windows, inner)
         self._parts: dict[int, Parts] = {}
         self._stores: dict[int, Store] = {}
@@ -71,24 +79,25 @@ class SharedCuts:
 
     def _cut(self, windows: Sequence[WindowRanges | Ranges], inner: np.ndarray | None) -> None:
         """Cut at the bounds of windows and, where cuts may hold so many rows only, at ``inner`` ones and others."""
+        low = np.concatenate([NO_ROWS, *map(_LOW, windows)])
+        high = np.concatenate([NO_ROWS, *map(_HIGH, windows)])
         mark = np.zeros(self._size + 1, bool)
-        for ranges in windows:
-            mark[ranges.low] = mark[ranges.high] = True
-        self.bounds = np.flatnonzero(mark)
+        mark[low] = True
+        mark[high] = True
+        self._is_bound = mark
+        self.bounds = mark.nonzero()[0]
         self.inner = np.zeros(len(self.bounds), bool)
         if inner is not None and len(self.bounds) and self._max_rows is not None:
             self.bounds = divided(self.bounds, inner, self._max_rows)
             self.inner = ~mark[self.bounds]
-        self._is_bound = mark
         #: The number of the cut that begins at a place where one does.
         self._number = np.empty(len(mark), np.int64)
         self._number[self.bounds] = np.arange(len(self.bounds))
-        opened = np.zeros(len(self.bounds), np.int64)
-        for ranges in windows:
-            opened += np.bincount(self._number[ranges.low], minlength=len(opened))
-            opened -= np.bincount(self._number[ranges.high], minlength=len(opened))
+        count = len(self.bounds)
+        opened = np.bincount(self._number[low], minlength=count) - np.bincount(self._number[high], minlength=count)
         #: Which cuts are part of any window; the others are never asked for, and not folded.
-        self.covered = np.cumsum(opened)[:-1] > 0
+        self.covered = opened.cumsum()[:-1] > 0
+        self._all_covered = bool(np.logical_and.reduce(self.covered))
 
     def update(self, cached: CachedCuts, places_before: np.ndarray, size: int, removal: Mapping[int, str]) -> None:
         """Make the partials of cuts from those of the last step, as ``removal`` tells for each aggregate.
@@ -115,7 +124,7 @@ class SharedCuts:
     def content(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What tells whether windows still hold the same rows: arrivals of the first and last row, and how many."""
         held = high > low
-        if held.all():
+        if np.logical_and.reduce(held):
             first, last = self._place(low), self._place(high - 1)
             return self.view.first_arrival(first), self.view.last_arrival(last), self.count(low, high)
         arrivals = np.full((2, len(low)), -1)
@@ -143,23 +152,20 @@ class SharedCuts:
 
     def over(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
         """The partials of one aggregate over ranges; put together from the cuts, if there are cuts in all of them."""
-        if not (self._is_bound[low].all() and self._is_bound[high].all()):
+        every = np.logical_and.reduce
+        if not (every(self._is_bound[low]) and every(self._is_bound[high])):
             return self.fold(monoid, low, high)
         inside, begins = expand_ranges(self._number[low], self._number[high])
-        if not self.covered[inside].all():
+        if not (self._all_covered or every(self.covered[inside])):
             return self.fold(monoid, low, high)
         parts = take_parts(self.parts(monoid), inside)
         return parts if len(inside) == len(low) else self.plan.monoids[monoid].fold(parts, begins)
 
     def fold(self, monoid: int, low: np.ndarray, high: np.ndarray) -> Parts:
-        """The partials of one aggregate over ranges, none of which begins before the one before it ends."""
+        """The partials of one aggregate over ranges of one key each; none begins before the one before it ends."""
         if not len(low):
             return self.plan.monoids[monoid].identities(0)
-        if len(low) == 1 or (low[1:] == high[:-1]).all():
-            first, last = int(low[0]), int(high[-1])
-            inside = np.searchsorted(self._slices, [first, last])
-            return self._fold(monoid, slice(first, last), low - first, self._slices[inside[0] : inside[1]] - first)
-        return self._fold_places(monoid, *expand_ranges(low, high))
+        return self._fold(monoid, self._groups(low, high))
 
     # Inside
 
@@ -171,51 +177,105 @@ class SharedCuts:
         if self._update is not None:
             return self._update.parts(monoid, bound, self._removal[monoid], self._fold_places, self.fold)
         low, high = self.bounds[:-1], self.bounds[1:]
-        if self.covered.all():
+        if self._all_covered:
             return self.fold(monoid, low, high)
-        at = np.flatnonzero(self.covered)
+        at = self.covered.nonzero()[0]
         return put_parts(bound.identities(len(low)), at, self.fold(monoid, low[at], high[at]))
 
     def _fold_places(self, monoid: int, index: np.ndarray, offset: np.ndarray) -> Parts:
-        """The partials over groups of places, each from its offset on."""
-        slices = np.flatnonzero(self.view.slice_at(self._place(index)) >= 0) if len(self._slices) else NO_ROWS
-        return self._fold(monoid, index, offset, slices)
-
-    def _fold(self, monoid: int, index: np.ndarray | slice, offset: np.ndarray, slices: np.ndarray) -> Parts:
-        """The partials over groups of places; ``slices`` are the positions in ``index`` at which slices stand."""
-        bound = self.plan.monoids[monoid]
+        """The partials over groups of ascending places of one key each, every group from its offset on."""
+        ends = segment_ends(offset, len(index))
         place = self._place(index)
-        if not len(slices):
-            return bound.fold_rows(*self._rows(monoid, place), offset)
-        place = np.arange(place.start, place.stop) if isinstance(place, slice) else place
-        # Slices have their partials already: they are taken out from between the rows around them.
-        mark = np.zeros(len(place) + 1, bool)
-        mark[offset] = mark[slices] = mark[slices + 1] = True
-        starts = np.flatnonzero(mark[:-1])
-        number = np.empty(len(place), np.int64)
-        number[starts] = np.arange(len(starts))
-        sliced = np.zeros(len(place), bool)
-        sliced[slices] = True
-        parts = bound.identities(len(starts))
-        single = np.flatnonzero(~sliced)
-        if len(single):
-            row_starts = starts[~sliced[starts]]
-            rows = bound.fold_rows(*self._rows(monoid, place[single]), np.searchsorted(single, row_starts))
-            parts = put_parts(parts, number[row_starts], rows)
-        known = take_parts(self.view.slices.parts[self._part_of[monoid]], self.view.slice_at(place[slices]))
-        parts = put_parts(parts, number[slices], known)
-        first = number[offset]
-        several = np.flatnonzero(np.diff(first, append=len(starts)) > 1)
-        out = take_parts(parts, first)
+        if not len(self._slices):
+            return self._fold(monoid, _Groups(None, offset, ends, None, self.view.row_at(place)))
+        number = self.view.slice_at(place)
+        is_slice = number >= 0
+        at = is_slice.nonzero()[0]
+        low, high = at.searchsorted(offset), at.searchsorted(ends)
+        rows = self.view.row_at(place[~is_slice])
+        return self._fold(monoid, _Groups((low, high), offset - low, ends - high, number[at], rows))
+
+    def _groups(self, low: np.ndarray, high: np.ndarray) -> _Groups:
+        """The slices and the rows of ranges."""
+        if not len(self._slices):
+            return _Groups(None, low, high, None, self._single_rows)
+        before, behind = self._slices_before(low), self._slices_before(high)
+        return _Groups((before, behind), low - before, high - behind, self._slice_numbers, self._single_rows)
+
+    def _slices_before(self, index: np.ndarray) -> np.ndarray:
+        """How many slices come before each of some places."""
+        return self.view.slices_before(index) if self._some is None else self._slices.searchsorted(index)
+
+    def _fold(self, monoid: int, groups: _Groups) -> Parts:
+        """The partials over groups of slices and rows behind them.
+
+        Slices have their partials already, and rows are folded::
+
+            groups     A B c  |  d e  |  F        slices A, B and F; rows c, d and e
+            pieces     A  B  F  (c)  (d e)        each slice is one, and so are the rows of each group
+            first      0         4       2        with which piece each group begins
+            inside     0 1 3                      the pieces of groups that have several
+        """
+        bound = self.plan.monoids[monoid]
+        has_rows = groups.rows_high > groups.rows_low
+        if groups.slices is None:
+            return self._fold_rows(monoid, groups, has_rows)
+        low, high = groups.slices
+        slices = high - low
+        if not np.logical_or.reduce(slices):
+            return self._fold_rows(monoid, groups, has_rows)
+        pieces = self.view.slices.parts[self._part_of[monoid]]
+        pieces = pieces if groups.slice_numbers is None else take_parts(pieces, groups.slice_numbers)
+        row_piece = len(pieces[0]) - 1 + has_rows.cumsum()
+        if np.logical_or.reduce(has_rows):
+            pieces = concat_parts([pieces, self._fold_rows(monoid, groups, has_rows)])
+        first = np.where(slices > 0, low, row_piece)
+        out = take_parts(pieces, first)
+        count = slices + has_rows
+        several = (count > 1).nonzero()[0]
         if not len(several):
             return out
-        # Most cuts are of one piece; only the others have anything to combine.
-        inside, begins = expand_ranges(first[several], np.append(first[1:], len(starts))[several])
-        return put_parts(out, several, bound.fold(take_parts(parts, inside), begins))
+        low, high, has_rows = low[several], high[several], has_rows[several]
+        inside, begins = expand_ranges(low, high + has_rows)
+        inside[(begins + (high - low))[has_rows]] = row_piece[several[has_rows]]
+        return put_parts(out, several, bound.fold(take_parts(pieces, inside), begins))
 
-    def _rows(self, monoid: int, place: Any) -> tuple[dict[str, Column], np.ndarray]:
-        """The columns that an aggregate reads, and the event times, of single rows at places."""
-        row = self.view.row_at(place)
-        rows = self.view.rows
-        columns = {name: rows.columns[name].take(row) for name in self.plan.monoids[monoid].reads}
-        return columns, rows.time[row]
+    def _fold_rows(self, monoid: int, groups: _Groups, some: np.ndarray) -> Parts:
+        """The partials over the rows of those groups that have some."""
+        low, high = groups.rows_low, groups.rows_high
+        every = np.logical_and.reduce
+        if not every(some):
+            low, high = low[some], high[some]
+        if every(low[1:] == high[:-1]):
+            first = int(low[0])
+            rows: Any = slice(first, int(high[-1]))
+            starts = low - first
+        else:
+            rows, starts = expand_ranges(low, high)
+        if groups.rows is not None:
+            rows = groups.rows[rows]
+        columns, bound = self.view.rows.columns, self.plan.monoids[monoid]
+        return bound.fold_rows(
+            {name: columns[name].take(rows) for name in bound.reads}, self.view.rows.time[rows], starts
+        )
+
+
+@record
+class _Groups:
+    """Groups of places of one key each, as ranges of slices and of rows: a key's slices come before its rows.
+
+    Attributes
+    ----------
+    slices
+        From which to before which slice each group goes; None if no slice is in any.
+    rows_low, rows_high
+        From which to before which row.
+    slice_numbers, rows
+        Which slices and rows are counted here; None for all.
+    """
+
+    slices: tuple[np.ndarray, np.ndarray] | None
+    rows_low: np.ndarray
+    rows_high: np.ndarray
+    slice_numbers: np.ndarray | None
+    rows: np.ndarray | None

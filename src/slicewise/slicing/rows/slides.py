@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def last_tick(value: np.ndarray, step: Any, offset: Any = 0, length: Any = 0) ->
     array([2, 2, 5])
     """
 
-    if value.dtype.kind == "i" and all(isinstance(number, (int, np.integer)) for number in (step, offset, length)):
+    if value.dtype.kind == "i" and all(map(isinstance, (step, offset, length), repeat((int, np.integer)))):
         whole: np.ndarray = (value - (offset + length)) // step
         return whole
 

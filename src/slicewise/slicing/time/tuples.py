@@ -7,7 +7,8 @@ Sorted by key, event time, the plan's ``order`` columns and arrival. A slice's r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ from slicewise.aggregates.base import Monoid, Parts
 from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
 from slicewise.kernels import KeyTimeIndex, bytes_of, expand_ranges, order_by, segment_lengths, segment_starts
+from slicewise.records import record
 from slicewise.slicing.shown_columns import is_lifted
 from slicewise.slicing.time.slices import Slices
 
 __all__ = ["Tuples"]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Tuples:
     """Rows: key numbers, event times, what slices say of them (closed level, fresh or not), and columns."""
 
@@ -47,9 +49,10 @@ class Tuples:
     @classmethod
     def concat(cls, parts: Sequence[Tuples]) -> Tuples:
         """Rows end to end."""
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
-        columns = {name: Column.concat([part.columns[name] for part in parts]) for name in parts[0].columns}
-        return cls(**arrays, columns=columns)
+        key, time, closed_gaps, unreported = map(np.concatenate, zip(*map(_ARRAYS_OF, parts), strict=True))
+        names = parts[0].columns
+        columns = zip(*[map(part.columns.__getitem__, names) for part in parts], strict=True)
+        return cls(key, time, closed_gaps, unreported, dict(zip(names, map(Column.concat, columns), strict=True)))
 
     def __len__(self) -> int:
         return len(self.key)
@@ -73,20 +76,27 @@ class Tuples:
         """These rows and newer ones, sorted; rows that tie in everything keep the order in which they came."""
         return self.joined_in_order(others, order)[0]
 
-    def joined_in_order(self, others: Sequence[Tuples], order: Sequence[str]) -> tuple[Tuples, np.ndarray | None]:
-        """The same, and where each row stood in these rows with the newer ones behind them; None if it stays there."""
-        parts = [t for t in (self, *others) if len(t)]
+    def joined_in_order(
+        self, others: Sequence[Tuples], order: Sequence[str], *, one_key: bool = False, come_in_order: bool = False
+    ) -> tuple[Tuples, np.ndarray | None]:
+        """The same, and where each row stood in these rows with the newer ones behind them; None if it stays there.
+
+        What is promised is not looked at: that there is one key, and that each row is as late as all before it.
+        """
+        parts = [t for t in (self, *others) if len(t.key)]
         if not parts or not others:
             return self, None
-        together = Tuples.concat(parts)
-        place = order_by(together.key, together.time)
+        together = Tuples.concat(parts) if len(parts) > 1 else parts[0]
+        if one_key and come_in_order and not order:
+            return together, None
+        place = order_by(None if one_key else together.key, together.time)
         if order:
             place = _with_ties_in_order(together, len(self), place, order)
-        return (together, None) if place is None else (together._sorted(place), place)
+        return (together, None) if place is None else (together._sorted(place, one_key), place)
 
-    def _sorted(self, place: np.ndarray) -> Tuples:
+    def _sorted(self, place: np.ndarray, one_key: bool) -> Tuples:
         """The rows in another order; what is the same for all of them stays where it is."""
-        one_key = self.key[0] == self.key[-1] and (self.key == self.key[0]).all()
+        one_key = one_key or (self.key[0] == self.key[-1] and (self.key == self.key[0]).all())
         return Tuples(
             self.key if one_key else self.key[place],
             self.time[place],
@@ -140,7 +150,11 @@ class Tuples:
         needed = np.zeros(len(self), bool)
         needed[self.rows_of(slices)[0]] = True
         kept = self if needed.all() else self.take(np.flatnonzero(needed))
-        return replace(kept, unreported=np.zeros(len(kept), bool))
+        return kept.reported()
+
+    def reported(self) -> Tuples:
+        """The same rows, none of them fresh any more."""
+        return Tuples(self.key, self.time, self.closed_gaps, np.zeros(len(self.key), bool), self.columns)
 
     def marked(self, slices: Slices, closed: np.ndarray) -> Tuples:
         """The same rows, those of ``slices`` with new levels: ``closed`` has one for each slice."""
@@ -164,6 +178,7 @@ class Tuples:
 
 
 _ARRAYS = ("key", "time", "closed_gaps", "unreported")
+_ARRAYS_OF = attrgetter(*_ARRAYS)
 
 
 def _with_ties_in_order(rows: Tuples, had: int, place: np.ndarray | None, order: Sequence[str]) -> np.ndarray | None:
