@@ -162,3 +162,32 @@ def test_a_part_that_came_with_a_later_query_is_known_since_then():
     found = {(r.query, r.start): r.values.get("d") for r in op.close()}
     assert found["spread", 20] == found["again", 20] == 1.0
     assert not [place for place in found if place[0] in ("spread", "again") and place[1] < 14]
+
+
+# Queries on time beside queries on rows in order
+
+BOTH = (
+    sw.Workload(time="t")
+    .query("sums", sw.tumbling(10), s=sw.sum("v"))
+    .query("middles", sw.sliding(sw.rows(2), every=sw.rows(1)), m=sw.median("v"))
+)
+
+
+def test_time_slices_hold_nothing_of_what_only_counts_ask_for():
+    op = BOTH.operator()
+    op.process_batch({"t": list(range(100)), "v": list(range(100))})
+    op.advance(85)
+    engine = op._core.engine
+    labels = [label for monoid in engine.plan.monoids for label in monoid.labels]
+    parts = dict(zip(labels, (part for parts in engine.state.time.slices.parts for part in parts), strict=True))
+    assert parts["total of 'v'"].tolist() == [80 + 81 + 82 + 83 + 84]
+    assert parts["histogram of 'v'"].lengths.tolist() == [0]
+
+
+def test_a_query_on_time_is_not_complete_with_what_only_counts_asked_for():
+    op = BOTH.operator()
+    op.process_batch(ROWS)
+    op.add_query("later", sw.tumbling(10), m=sw.median("v"))
+    op.process_batch({"t": [21, 22], "v": [1, 3]})
+    found = {r.start: r.values["m"] for r in op.close() if r.query == "later"}
+    assert found == {20: 2.0}

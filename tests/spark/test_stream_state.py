@@ -100,6 +100,23 @@ def test_what_is_small_is_written_in_one_piece(workload, kind):
     assert {name: times for name, times in written.items() if name.startswith(kind)} == {f"{kind} 0": 5}
 
 
+def test_keys_are_written_when_they_are_new_and_when_they_get_other_numbers():
+    """As many keys as before may be other ones, and a worker that has decoded nothing reads them from the chunk."""
+    crowds = [[f"{crowd}{n}" for n in range(size)] for crowd, size in (("a", 1100), ("b", 500), ("c", 600), ("d", 500))]
+    streams = [fake(SUMS, shards=1, workers=Workers(count)) for count in (0, 1)]
+    found, numbers = [], []
+    for first, keys in enumerate(crowds):
+        batch = [rows([100 * first + 99] * len(keys), keys), rows([100 * first + 99] * len(keys), keys)]
+        found.append([sorted(map(repr, stream.batch(batch))) for stream in streams])
+        numbers.append(streams[0].heads()[0]["directory"]["keys 0"])
+    assert all(without == decoded for without, decoded in found)
+    assert sum(len(without) for without, _ in found) > 1100
+    assert numbers == ["0 1100", "0 1600", "0 2200", "1 500"]
+    written = streams[0].handles[0].map.written["keys 0"]
+    streams[0].batch([rows([500], crowds[-1][:1])])
+    assert streams[0].handles[0].map.written["keys 0"] == written
+
+
 def test_what_has_grown_is_cut_by_time_and_what_has_shrunk_is_not():
     stream = fake(SUMS, shards=1)
     names = [str(n) for n in range(500)]

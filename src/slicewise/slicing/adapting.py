@@ -92,11 +92,11 @@ def adapted_state(engine: Engine, plan: Plan) -> State:
 
 
 def _known_since(engine: Engine) -> dict[str, int]:
-    """For each part that is kept, the event time from which on slices have it: not before a query asked for it."""
+    """For each part that is kept, the event time from which on time slices have it: not before a query asked for it."""
     plan = engine.plan
     known: dict[str, int] = {}
     monoids = {a: answer.monoid for a, answer in zip(plan.aggregates, plan.answers, strict=True)}
-    for query in plan.workload.queries:
+    for query in (q for q in plan.workload.queries if not q.window.needs_rows):
         since = engine.reports_from.get(query.name, -INFINITY)
         for label in (label for a in query.aggregates.values() for label in monoids[a].labels):
             known[label] = min(known.get(label, INFINITY), since)

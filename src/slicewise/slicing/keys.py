@@ -35,7 +35,8 @@ class KeyTable:
         #: How often the keys got other numbers.
         self.numbering = 0
         self._numbers: dict[Any, int] = {}
-        self._columns: tuple[Column, ...] | None = None
+        #: The keys as columns, as many as were there when somebody last asked for them.
+        self._columns: tuple[Column, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -72,7 +73,6 @@ class KeyTable:
         if number is None:
             number = self._numbers[hashable] = len(self.values)
             self.values.append(key if self._plain else tuple(map(_normal_form, key)))
-            self._columns = None
         return number
 
     def key(self, number: int) -> tuple[Any, ...]:
@@ -83,8 +83,12 @@ class KeyTable:
         """The key columns of these keys."""
         if not self.types:
             return ()
-        if self._columns is None:
-            self._columns = tuple(Column.of([k[i] for k in self.values], type_) for i, type_ in enumerate(self.types))
+        known = len(self._columns[0]) if self._columns else 0
+        if known < len(self.values):
+            # Keys are only ever added, often a few to very many.
+            new = [Column.of([k[i] for k in self.values[known:]], type_) for i, type_ in enumerate(self.types)]
+            both = zip(self._columns, new, strict=True) if known else zip(new, strict=True)
+            self._columns = tuple(Column.concat(list(pieces)) for pieces in both)
         return tuple(c.take(numbers) for c in self._columns)
 
     def without_unused(self, used: np.ndarray) -> tuple[KeyTable, np.ndarray]:

@@ -161,6 +161,9 @@ class SliceManager:
         # What came since the last step: slices cut from new rows, and the rows themselves where they are stored.
         self._new_slices: list[Slices] = []
         self._new_rows: list[Tuples] = []
+        #: The monoids that no window over time slices asks for, and those that are not computed when rows are cut.
+        self._unasked = _unasked(plan)
+        self._left_out = self._unasked.union(plan.recomputed)
         # Slices may be merged when there are many; at once only if partials of one slice must be combined in order.
         in_any_order = all(m.aggregate.commutative for m in plan.monoids) or plan.ordered
         self._merges_late = in_any_order and not plan.recomputed
@@ -196,7 +199,7 @@ class SliceManager:
         """Cut rows into slices, and store them where the plan says so; ``extent`` if it is known."""
         plan = self.plan
         self._new_slices += cut_stream(
-            key, times, columns, self.edges, plan.monoids, plan.recomputed, one_key=self._one_key, extent=extent
+            key, times, columns, self.edges, plan.monoids, self._left_out, one_key=self._one_key, extent=extent
         )
         if plan.recomputed:
             stored = {name: columns[name] for name in plan.tuple_types} | shown_columns(columns)
@@ -208,7 +211,7 @@ class SliceManager:
 
     def cut(self, rows: Tuples) -> Slices:
         """Slices of rows that are kept elsewhere."""
-        return cut_rows(rows.key, rows.time, rows.columns, self.edges, self.plan.monoids)
+        return cut_rows(rows.key, rows.time, rows.columns, self.edges, self.plan.monoids, self._unasked)
 
     def forget(self, latest: int) -> None:
         """Note that rows up to this event time were turned away."""
@@ -244,7 +247,7 @@ class SliceManager:
         if self._can_stand and self._stands(step):
             return self._advance_standing(step, answers)
         self.state = self.state
-        state = self._current(step.old_horizon, [] if handed_over is None else [handed_over])
+        state = self._current(step.old_horizon, self._received(handed_over))
         slices, tuples, reported = state.slices, state.tuples, state.reported
         blocks: list[Block] = []
         open_sessions = []
@@ -287,7 +290,7 @@ class SliceManager:
 
     def compacted(self, horizon: int, handed_over: Slices | None = None) -> TimeState:
         """The state with what came since merged into the slices, and no more slices than needed."""
-        return self._merged(horizon, self._new_slices + ([] if handed_over is None else [handed_over]))
+        return self._merged(horizon, self._new_slices + self._received(handed_over))
 
     def joined(self, horizon: int, handed_over: Slices | None = None) -> TimeState:
         """The state with what came since, in the slices in which it is held. Few slices are merged first, for good."""
@@ -296,7 +299,7 @@ class SliceManager:
         if handed_over is None and self.held + sum(map(len, self._new_slices)) < FEW_SLICES:
             self.state, self._new_slices = self._merged(horizon, self._new_slices), []
             return self.state
-        new = self._new_slices + ([] if handed_over is None else [handed_over])
+        new = self._new_slices + self._received(handed_over)
         return replace(self.state, slices=self.state.slices.joined(new))
 
     # Inside
@@ -378,6 +381,15 @@ class SliceManager:
         partials = StoredPartials(self.plan, slices.parts, some=some, disjoint=True)
         return reported, blocks + answers.blocks(windows, self._queries, partials, change, revision)
 
+    def _received(self, handed_over: Slices | None) -> list[Slices]:
+        """Slices of rows that waited elsewhere, without what nobody asks time slices for."""
+        if handed_over is None:
+            return []
+        parts = list(handed_over.parts)
+        for number in self._unasked:
+            parts[number] = self.plan.monoids[number].identities(len(handed_over))
+        return [replace(handed_over, parts=tuple(parts))]
+
     def _current(self, horizon: int, handed_over: list[Slices]) -> TimeState:
         """The state with what came since, merged if it is time to."""
         new = self._new_slices + handed_over
@@ -442,6 +454,14 @@ class SliceManager:
     def _check(self, horizon: int) -> None:
         """The invariants, for tests."""
         self.state.slices._check(self.edges, self.kept_since(horizon), self.plan.gaps)
+
+
+def _unasked(plan: Plan) -> frozenset[int]:
+    """Positions of the monoids that only windows on ordered rows ask for: a median of the last rows may be most of what
+    there is to keep, and time slices do without it."""
+    on_time = {a for q in plan.workload.queries if not q.window.needs_rows for a in q.aggregates.values()}
+    answers = [answer for a, answer in zip(plan.aggregates, plan.answers, strict=True) if a in on_time]
+    return frozenset(range(len(plan.monoids))) - {plan.components[answer.component].kept for answer in answers}
 
 
 def _close(slices: Slices, tuples: Tuples, sessions: Sessions, over: np.ndarray, level: int) -> tuple[Slices, Tuples]:

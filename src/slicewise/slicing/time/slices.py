@@ -143,7 +143,7 @@ class Slices:
         if len(starts) == len(self):
             return self
         parts = self.parts
-        if came is not None:
+        if came is not None and not all(map(_in_any_order, monoids, parts)):
             run = np.repeat(np.arange(len(starts)), segment_lengths(starts, len(self)))
             order = np.lexsort((came, run))
             parts = tuple(take_parts(p, order) for p in parts)
@@ -203,3 +203,8 @@ class Slices:
 
 
 _COLUMNS = ("key", "first", "last", "rows", "unreported", "closed_gaps")
+
+
+def _in_any_order(monoid: Monoid, parts: Parts) -> bool:
+    """Whether partials may be combined in any order, to the last bit: sums of floats are rounded by the way."""
+    return monoid.aggregate.commutative and all(isinstance(p, np.ndarray) and p.dtype.kind in "iub" for p in parts)

@@ -29,6 +29,7 @@ from slicewise.slicing import (
 )
 from slicewise.spark.streaming.array_trees import digest, digests, shape
 from slicewise.spark.streaming.key_chunks import key_chunks
+from slicewise.times import INFINITY
 
 __all__ = ["Directory", "join", "split"]
 
@@ -54,7 +55,9 @@ def split(
     if bound is None:
         return dump(state.to_data(), trust), {}, {}
     for at in range(0, len(bound.keys), KEYS):
-        changes.add(f"keys {at // KEYS}", bound.keys[at : at + KEYS])
+        # A number stands for its key until all keys get other numbers: as many of them are the same ones.
+        some = bound.keys[at : at + KEYS]
+        changes.add(f"keys {at // KEYS}", some, f"{bound.numbering} {len(some)}")
     for number, queries in enumerate(bound.engine.context_aware):
         for at, (content, make) in enumerate(key_chunks(queries, trust)):
             changes.add(f"rows {number} {at}", make, content)
@@ -138,8 +141,14 @@ def _by_time(rows: Slices | Tuples, times: np.ndarray, width: int) -> tuple[list
 
 def _buckets(numbers: np.ndarray) -> tuple[list[int], np.ndarray]:
     """The different numbers of chunks, and for each row the place of its own among them."""
-    chunks, bucket = np.unique(numbers, return_inverse=True)
-    return chunks.tolist(), bucket
+    low, high = int(numbers.min(initial=INFINITY)), int(numbers.max(initial=-INFINITY))
+    if high - low >= len(numbers):
+        chunks, bucket = np.unique(numbers, return_inverse=True)
+        return chunks.tolist(), bucket
+    # They lie close to each other, and are counted rather than sorted.
+    numbers = numbers - low
+    used = np.bincount(numbers) > 0
+    return (low + np.flatnonzero(used)).tolist(), (np.cumsum(used) - 1)[numbers]
 
 
 def _slice_digests(bound: BoundState, slices: Slices, bucket: np.ndarray, count: int) -> list[str]:
