@@ -32,6 +32,7 @@ STAGES = {
     "options": 1,
     "installation": 1,
     "archive": 1,
+    "labels": 1,
     "conditions": 2,
     "results": 2,
     "aggregates": 3,

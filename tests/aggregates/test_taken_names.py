@@ -143,7 +143,7 @@ def test_what_is_called_like_a_built_in_aggregate_says_that_it_is_none():
     both = sw.Workload("t").query("q", sw.tumbling(5), own=own("v"), theirs=sw.max("v"))
     assert both.queries[0].aggregates["own"] != both.queries[0].aggregates["theirs"]
     assert repr(pickle.loads(pickle.dumps(Lowest("v")))) == "user-defined max('v')"
-    with pytest.raises(sw.QueryError, match=r"two different aggregates are called user-defined max\('v'\); name one"):
+    with pytest.raises(sw.QueryError, match=r"two different aggregates are called user-defined max\('v'\); give one"):
         both.query("r", sw.tumbling(5), other=Lowest("v"))
 
 

@@ -187,7 +187,8 @@ def test_columns_of_one_name_and_what_is_refused(spark):
     ):
         workload.attach(rows, pa.table({"t": [1]}))
     with pytest.raises(
-        sw.DataError, match="`attach` adds a column 'q_s' for query 'q' beside 'Q_S', which are one name"
+        sw.DataError,
+        match="`attach` adds a column 'q_s' for query 'q' beside 'Q_S', which Spark takes for the same name",
     ):
         workload.attach(rows.withColumn("Q_S", F.lit(1)))
     with pytest.raises(sw.DataError, match="key 'k' is int64 in the points and string in the events; cast one of them"):

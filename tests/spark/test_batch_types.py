@@ -266,8 +266,12 @@ def test_columns_may_be_called_anything(spark, shift):
             {"n": sw.count()},
             "the results would have columns 'Query' and 'query', which Spark takes for the same name",
         ),
-        ([], {"n": sw.count(), "N": sw.sum("v")}, "the results would have columns 'n' and 'N', which are one name"),
-        (["k"], {"K": sw.count()}, "the results would have columns 'k' and 'K', which are one name"),
+        (
+            [],
+            {"n": sw.count(), "N": sw.sum("v")},
+            "the results would have columns 'n' and 'N', which Spark takes for the same name",
+        ),
+        (["k"], {"K": sw.count()}, "the results would have columns 'k' and 'K', which Spark takes for the same name"),
         (
             [],
             {"n": sw.sum("w")},

@@ -15,7 +15,7 @@ import pyarrow as pa
 from slicewise.amounts import INTEGER, Amount, Measure, format_instant, from_micros
 from slicewise.bad_rows import AHEAD
 from slicewise.errors import DataError, QueryError, RefusedRowsError
-from slicewise.results import RowLabel
+from slicewise.labels import RowLabel
 from slicewise.slicing.input import Batch
 from slicewise.workload import Workload, read_clock, system_clock
 

@@ -14,8 +14,8 @@ from slicewise.amounts import INTEGER, UNITS
 from slicewise.columns import NATIVE_TYPES, TYPE_NAMES, Column, arrow_of, physical_dtype
 from slicewise.conditions.expression import Expression, inputs_of, refuse_missing, selection
 from slicewise.errors import DataError, did_you_mean
+from slicewise.labels import RowLabel
 from slicewise.records import record
-from slicewise.results import RowLabel
 from slicewise.times import INFINITY, Extent, largest_time
 from slicewise.workload import Workload
 

@@ -24,8 +24,9 @@ from slicewise.errors import (
     StateError,
     UserCodeError,
 )
+from slicewise.labels import RowLabel
 from slicewise.plan.plan import Plan
-from slicewise.results import ResultSchema, RowLabel
+from slicewise.results import ResultSchema
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.python_dates import rows_beyond_python
 from slicewise.slicing.rows.discretisers import condition_column

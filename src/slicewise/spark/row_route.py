@@ -18,9 +18,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from slicewise.errors import FailedRowsError, FailedWindowsError, OverflowInWindowError
+from slicewise.labels import RowLabel, WindowLabel
 from slicewise.plan.panels import Form
 from slicewise.plan.plan import SORTED, plan_for
-from slicewise.results import Results, RowLabel, WindowLabel
+from slicewise.results import Results
 from slicewise.slicing import EVENT_TIME, GapError, Operator
 from slicewise.spark.arrow_io import result_batches, tables_of
 from slicewise.spark.computed_columns import with_computed

@@ -15,9 +15,10 @@ from slicewise.aggregates.base import Monoid, Parts, take_parts
 from slicewise.aggregates.guarded import GuardedMonoid
 from slicewise.columns import Column, column_of_objects
 from slicewise.errors import OverflowInWindowError, OverfullError, UserCodeInWindowError
+from slicewise.labels import WindowLabel
 from slicewise.plan.plan import Plan
 from slicewise.records import record
-from slicewise.results import OPEN_END, WindowLabel
+from slicewise.results import OPEN_END
 from slicewise.slicing.keys import KeyTable
 
 __all__ = ["Asked", "joined_columns"]

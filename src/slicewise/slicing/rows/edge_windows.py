@@ -26,7 +26,8 @@ import pyarrow as pa
 
 from slicewise.columns import Column
 from slicewise.errors import UserCodeError
-from slicewise.results import OPEN_END, RowLabel
+from slicewise.labels import RowLabel
+from slicewise.results import OPEN_END
 from slicewise.slicing.rows.context_edges import ContextEdges
 from slicewise.slicing.rows.discretisers import Discretiser, Remembered, Retained
 from slicewise.slicing.rows.monotonic import parted, reduced

@@ -15,7 +15,7 @@ from slicewise.bad_rows import GAP
 from slicewise.columns import Column
 from slicewise.errors import RefusedRowsError
 from slicewise.kernels import order_by
-from slicewise.results import RowLabel
+from slicewise.labels import RowLabel
 from slicewise.slicing.engine import Engine
 from slicewise.slicing.input import Batch
 from slicewise.slicing.keys import KeyTable

@@ -19,7 +19,7 @@ from slicewise.aggregates.base import Aggregate, Monoid, Parts, concat_parts, ta
 from slicewise.aggregates.multi import Multi
 from slicewise.amounts import ROWS, Measure
 from slicewise.errors import StateError, UserCodeError
-from slicewise.results import RowLabel
+from slicewise.labels import RowLabel
 from slicewise.slicing.rows.discretisers import Arrivals, Discretiser, Remembered, Retained
 from slicewise.slicing.rows.monotonic import MeasuredRows, measures_of
 from slicewise.slicing.rows.ordered_rows import OrderedRows

@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from slicewise.errors import UserCodeError
-from slicewise.results import OPEN_END, RowLabel
+from slicewise.labels import RowLabel
+from slicewise.results import OPEN_END
 from slicewise.slicing.rows.discretisers import Discretiser, Remembered, Retained
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.steps import Step

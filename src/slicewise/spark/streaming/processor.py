@@ -23,8 +23,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from slicewise.amounts import from_micros
 from slicewise.errors import DataError, OverflowInWindowError, OverfullError, StateError, UserCodeInWindowError
+from slicewise.labels import RowLabel
 from slicewise.plan.panels import LONG, Form
-from slicewise.results import Results, RowLabel
+from slicewise.results import Results
 from slicewise.slicing import COUNTED, EVENT_TIME, OperatorState, Shard, State, watermark_lag, watermark_limit
 from slicewise.spark.arrow_io import from_ipc
 from slicewise.spark.output import Output
