@@ -82,13 +82,13 @@ class _Translation:
         self.expression, self.named, self.row = expression, named, row
 
     def of(self, node: Typed) -> str:
-        text = self._said(node)
-        # Of each part: some say theirs twice, and would double the text with every level.
+        text = self._sql_of(node)
+        # Checked for each part: some repeat an operand, which would double the text with every level.
         if len(text) > _LONGEST:
             raise UntranslatableError("it is too long for Spark's parser")
         return text
 
-    def _said(self, node: Typed) -> str:
+    def _sql_of(self, node: Typed) -> str:
         if node.op == "column":
             return self.named(node.value)
         if node.op == "literal":
