@@ -175,17 +175,22 @@ def check(spark: SparkSession, found: DataFrame, length: str, folder: Path) -> N
 # The table
 
 
-def measured(way: str, what: str, length: str, given: argparse.Namespace, folder: str) -> dict | None:
-    """One measurement, stopped after the limit; None then."""
+def measured(way: str, what: str, length: str, given: argparse.Namespace, folder: str) -> dict:
+    """One measurement; one that is stopped after the limit has the CPU seconds until then."""
     command = [sys.executable, __file__, "--one", way, what, length, folder]
     command += ["--runs", str(given.runs), "--limit", str(given.limit)]
+    before = cpu_clock()
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=given.limit, env=os.environ)
+        out, errors = running.communicate(timeout=given.limit)
     except subprocess.TimeoutExpired:
-        return None
-    if done.returncode:
-        raise SystemExit(f"{way}, {what}, {length}: {done.stderr[-3000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+        used = cpu_clock() - before
+        running.kill()
+        running.communicate()
+        return {"stopped cpu": used}
+    if running.returncode:
+        raise SystemExit(f"{way}, {what}, {length}: {errors[-3000:]}")
+    return json.loads(out.splitlines()[-1])
 
 
 def cell(way: str, what: str, length: str, given: argparse.Namespace, folder: str) -> dict:
@@ -193,8 +198,8 @@ def cell(way: str, what: str, length: str, given: argparse.Namespace, folder: st
     found = {"way": way, "what": what, "length": length, "seconds": None, "limit": given.limit}
     found |= {"events": given.events, "points": given.points}
     outcome = measured(way, what, length, given, folder)
-    if outcome is None:
-        return found
+    if "stopped cpu" in outcome:
+        return found | outcome
     spread = Spread.of(outcome["seconds"])
     times = {"seconds": spread.median, "low": spread.low, "high": spread.high, "cpu": Spread.of(outcome["cpu"]).median}
     return found | times | {"sums": outcome["sums"]}
@@ -204,7 +209,7 @@ def table(given: argparse.Namespace, folder: str, known: Sequence[dict]) -> list
     """All cells: those that are asked for, measured, and others as they are known."""
     found = {(f["what"], f["way"], f["length"]): f for f in known}
     for what in (ROWS, POINTS):
-        print(f"\n{what}\n  {'':<28}" + "".join(f"{length:>22}" for length in (*LENGTHS, ALL)))
+        print(f"\n{what}\n  {'':<28}" + "".join(f"{length:>32}" for length in (*LENGTHS, ALL)))
         for way in (way for way, can in WAYS.items() if what in can):
             for length in (*LENGTHS, ALL):
                 if is_asked(given, what, way, length):
@@ -215,7 +220,8 @@ def table(given: argparse.Namespace, folder: str, known: Sequence[dict]) -> list
                         else cell(way, what, length, given, folder)
                     )
                     compare(found, what, way, length)
-            cells = "".join(f"{shown(found.get((what, way, length))):>22}" for length in (*LENGTHS, ALL))
+                    save(given.save, list(found.values()))  # a run that is stopped later has lost nothing
+            cells = "".join(f"{shown(found.get((what, way, length))):>32}" for length in (*LENGTHS, ALL))
             print(f"  {way:<28}{cells}", flush=True)
     return list(found.values())
 
@@ -244,18 +250,19 @@ def compare(found: dict, what: str, way: str, length: str) -> None:
 
 def shown(found: dict | None) -> str:
     if found is None or found["seconds"] is None:
-        return "" if found is None else f">{found['limit']:.0f} s"
+        return "" if found is None else f"stopped at {found['limit']:.0f} s, CPU {found['stopped cpu']:.0f} s"
     return f"{found['seconds']:.2f} s, CPU {found['cpu']:.1f} s"
 
 
 def bars(found: Sequence[dict]) -> None:
     """What was promised, and whether it was reached, as far as it was measured."""
-    print("\nbars, by time and by CPU seconds; a way that was stopped counts as its limit")
+    print("\nbars, by time and by CPU seconds; a way that was stopped counts as what it took until then")
     for what, measure in itertools.product((ROWS, POINTS), ("seconds", "cpu")):
         by_length: dict[str, dict[str, float]] = {length: {} for length in (*LENGTHS, ALL)}
         for f in found:
             if f["what"] == what:
-                by_length[f["length"]][f["way"]] = f.get(measure) or f["limit"]
+                until = {"seconds": f["limit"], "cpu": f.get("stopped cpu")}
+                by_length[f["length"]][f["way"]] = f.get(measure) or until[measure]
         if any("attach" not in by_length[n] or len(by_length[n]) < 2 for n in LENGTHS):
             continue
         mine = {length: by_length[length].pop("attach") for length in LENGTHS}

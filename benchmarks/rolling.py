@@ -1,21 +1,26 @@
 """What do wide rows and differences cost on a stream?  Three look-backs every minute, beside Spark's three streams.
 
     python benchmarks/rolling.py [--quick] [--events N] [--keys N] [--limit SECONDS] [--runs N] [--save FILE]
+    python benchmarks/rolling.py --forms long wide --limit 0 --save FILE
 
 500 000 events of 1 000 keys over one day, a micro-batch for each hour; counts of the last hour, the last 12 and the
 last 24 hours, every minute. In the long form a row is a key, a look-back and a minute; in the wide form the three
 stand in one row, and of differences only rows are written that are not as the minute before. Every form runs in a
-process of its own and writes to the ``noop`` sink, after a first run that warms up; times are the medians of the runs.
-The answers are compared with NumPy: every row of some keys, once corrections are applied and minutes without a row have
-the values of the one before.
+process of its own and writes to the ``noop`` sink, after a first run that warms up; times and CPU seconds of all
+processes are the medians of the runs. The answers are compared with NumPy: every row of some keys, once corrections are
+applied and minutes without a row have the values of the one before.
 
 Spark's own way is three streams, one for each look-back. They run until all of it is read or ``--limit`` is over, and
 how far they came is in the table.
+
+Forms can be measured one after the other: what ``--save`` finds in its file, of as many events and keys, is kept unless
+it is measured anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -27,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from _harness import Spread, arguments, bar, heading, save
+from _harness import Spread, arguments, bar, cpu_clock, heading, load, save
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -43,6 +48,7 @@ FORMS = {
     "differences": {"emit": "differences"},
     "wide differences": {"shape": "wide", "emit": "differences"},
 }
+SPARK = "Spark's three streams"
 #: Keys of which every row is checked.
 CHECKED = 5
 
@@ -71,13 +77,13 @@ def rows_of(spark: SparkSession, source: str) -> DataFrame:
     return reader.parquet(source)
 
 
-def run_stream(results: DataFrame, sink: object) -> float:
-    """The seconds that a stream takes for all that is there."""
+def run_stream(results: DataFrame, sink: object) -> tuple[float, float]:
+    """The seconds that a stream takes for all that is there, and its CPU seconds."""
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = results.writeStream.foreachBatch(sink).option("checkpointLocation", checkpoint)
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), cpu_clock()
         writer.trigger(availableNow=True).start().awaitTermination()
-        return time.perf_counter() - begin
+        return time.perf_counter() - begin, cpu_clock() - cpu
 
 
 def nowhere(results: DataFrame, batch: int) -> None:
@@ -91,7 +97,7 @@ def run_one(form: str, folder: str, runs: int) -> None:
     """Print the seconds of the runs and how many rows there were; the answers are compared with NumPy."""
     spark = local_session()
     options = FORMS[form]
-    seconds = [run_stream(workload().run(rows_of(spark, folder), **options), nowhere) for _ in range(runs + 1)]
+    times = [run_stream(workload().run(rows_of(spark, folder), **options), nowhere) for _ in range(runs + 1)]
     kept: list[pa.Table] = []
     counted: list[int] = []
 
@@ -103,7 +109,8 @@ def run_one(form: str, folder: str, runs: int) -> None:
 
     run_stream(workload().run(rows_of(spark, folder), **options), keep)
     check(pa.concat_tables(kept), form, Path(folder))
-    print(json.dumps({"seconds": seconds[1:] or seconds, "rows": sum(counted), "spark": spark.version}))
+    seconds, cpu = zip(*times[1:] or times, strict=True)
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "rows": sum(counted), "spark": spark.version}))
     spark.stop()
 
 
@@ -165,6 +172,7 @@ def main() -> None:
     parser.add_argument("--keys", type=int)
     parser.add_argument("--limit", type=float, default=300, help="stop Spark's own streams after so many seconds")
     parser.add_argument("--runs", type=int)
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     given.events = given.events or (20_000 if given.quick else 500_000)
@@ -175,24 +183,46 @@ def main() -> None:
         run_spark(folder, given.limit) if name == "spark" else run_one(name, folder, given.runs)
         return
     print(heading(events=given.events, keys=given.keys))
-    outcomes: list[dict] = []
+    outcomes = kept(given)
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), given.events, given.keys)
-        for form in FORMS:
-            outcome = measured(["--one", form, folder, "--runs", str(given.runs)])
-            spread = Spread.of(outcome["seconds"])
-            outcomes.append({"form": form, "median": spread.median, **outcome})
-            print(f"  {form:<20}{spread.median:>8.2f} s   {outcome['rows']:>9} rows", flush=True)
+        for form in given.forms:
+            outcomes[form] = {"form": form, **measured(["--one", form, folder, "--runs", str(given.runs)])}
+            keep(given, outcomes)
         if given.limit:
-            outcome = measured(["--one", "spark", folder, "--limit", str(given.limit)])
-            share = f"{outcome['read']} of {given.events} events"
-            outcomes.append({"form": "Spark's three streams", "median": outcome["seconds"][0], **outcome})
-            print(f"  {'Spark, three streams':<20}{outcome['seconds'][0]:>8.2f} s   {share}")
-    median = {outcome["form"]: outcome["median"] for outcome in outcomes}
-    print("\nbars")
-    bar("wide in at most 1.3 times the time of the long form", median["wide"] / median["long"], at_most=1.3)
-    bar("differences in no more time than wide", median["wide differences"] / median["wide"], at_most=1.0)
-    save(given.save, outcomes)
+            outcomes[SPARK] = {"form": SPARK, **measured(["--one", "spark", folder, "--limit", str(given.limit)])}
+            keep(given, outcomes)
+    for form, outcome in outcomes.items():
+        came = f"{outcome['read']} of {given.events} events" if form == SPARK else f"{outcome['rows']:>9} rows"
+        cpu = f"CPU {outcome['cpu median']:.1f} s" if "cpu median" in outcome else ""
+        print(f"  {form:<24}{outcome['median']:>8.2f} s{cpu:>14}   {came}")
+    bars(outcomes)
+
+
+def keep(given: argparse.Namespace, outcomes: dict[str, dict]) -> None:
+    """Add medians to what was measured, and save it all: a run that is stopped later has lost nothing."""
+    for outcome in outcomes.values():
+        outcome |= {"events": given.events, "keys": given.keys, "median": Spread.of(outcome["seconds"]).median}
+        if "cpu" in outcome:
+            outcome["cpu median"] = Spread.of(outcome["cpu"]).median
+    save(given.save, list(outcomes.values()))
+
+
+def kept(given: argparse.Namespace) -> dict[str, dict]:
+    """What was saved of as many events and keys."""
+    if given.save is None or not given.save.exists():
+        return {}
+    return {f["form"]: f for f in load(given.save) if (f["events"], f["keys"]) == (given.events, given.keys)}
+
+
+def bars(outcomes: dict[str, dict]) -> None:
+    """What was promised, and whether it was reached, as far as it was measured."""
+    print("\nbars, by time and by CPU seconds")
+    pairs = [("wide", "long", 1.3), ("differences", "wide", 1.0), ("wide differences", "wide", 1.0)]
+    for (form, other, most), measure in itertools.product(pairs, ("median", "cpu median")):
+        if form in outcomes and other in outcomes:
+            ratio = outcomes[form][measure] / outcomes[other][measure]
+            bar(f"{measure}: {form} in at most {most} times the time of {other}", ratio, at_most=most)
 
 
 if __name__ == "__main__":

@@ -234,23 +234,51 @@ def test_the_latest_row_of_each_key_is_what_holds_now(spark, tmp_path):
     assert rows == [("a", "2024-05-01 02:35:00.000000", 0, 0, None), ("b", "2024-05-01 01:55:00.000000", 0, 0, None)]
 
 
-def test_calendar_windows_are_in_batch_as_in_process(spark):
-    workload = sw.Workload("ts", keys=["k"])
-    for n in (1, 3, 30):
+def days_of(*lengths, **settings):
+    """Around the day that did not take place."""
+    workload = sw.Workload("ts", keys=["k"], **settings)
+    for n in lengths:
         window = sw.sliding(f"{n} days", every="1 day", zone="Pacific/Apia")
         workload = workload.query(f"d{n}", window, n=sw.count(), s=sw.sum("v"))
-    by_rows = workload.query("texts", sw.tumbling("1 day", zone="Pacific/Apia"), c=sw.concat("k"))
-    # Around the day that did not take place.
-    seconds = [(1_324_800_000 + minute * 9973, key, value) for minute, key, value in ROWS]
-    rows = spark.createDataFrame(seconds, "s bigint, k string, v bigint").selectExpr(
+    return workload
+
+
+def in_apia(spark, rows):
+    seconds = [(1_324_800_000 + minute * 9973, key, value) for minute, key, value in rows]
+    return spark.createDataFrame(seconds, "s bigint, k string, v bigint").selectExpr(
         "timestamp_seconds(s) ts", "k", "v"
     )
+
+
+def test_calendar_windows_are_in_batch_as_in_process(spark):
+    workload = days_of(1, 3, 30)
+    by_rows = workload.query("texts", sw.tumbling("1 day", zone="Pacific/Apia"), c=sw.concat("k"))
+    rows = in_apia(spark, ROWS)
     for shape, emit in FORMS:
         for each in (workload, by_rows):
             op = each.operator(shape=shape, emit=emit)
             op.process_batch(rows.toArrow())
             found = each.run(rows, shape=shape, emit=emit).toArrow()
             assert by_instant(found) == by_instant(op.close().to_arrow()), (shape, emit)
+
+
+@pytest.mark.streams
+def test_a_stream_of_calendar_windows_is_as_a_batch(spark):
+    """Late rows come in the third micro-batch, the last one lets every window end, and a table of days is true."""
+    workload = days_of(1, 3, 30, lateness="90 days")
+    ended = [(900, "a", 1), (900, "b", 1)]
+    batches = [ROWS[:4], ROWS[4:8], ROWS[8:], ended]
+    for shape, emit in FORMS:
+        expected = workload.run(in_apia(spark, list(chain(*batches))), shape=shape, emit=emit)
+        end = "end" if shape == "wide" else "window.end"
+        by_then = f"unix_seconds({end}) < {1_324_800_000 + 899 * 9973}"
+        frames = [in_apia(spark, rows) for rows in batches]
+        reported = stream(frames, workload, folded=False, shape=shape, emit=emit).drop("batch")
+        assert reported.where("revision > 0").count(), (shape, emit)
+        found = sw.latest(reported).where(by_then).toArrow()
+        whole = expected.where(by_then).drop("change", "revision").toArrow()
+        assert by_instant(found) == by_instant(whole), (shape, emit)
+        assert whole.num_rows > 20, (shape, emit)
 
 
 def by_instant(table):
