@@ -1,10 +1,10 @@
 """Chunks: the state of a shard in parts, so that a micro-batch writes what it touched and not everything.
 
 Time slices and stored rows go into chunks by their event time: new rows touch the last few chunks, old ones stay as
-they were and are dropped whole. Where there is little, one chunk holds all of it. What context-aware queries keep is
-cut by keys, and so are reported windows that stay for good. A chunk is identified by the digest of its content; one
-whose digest did not change is not written. Chunks are plain data: Arrow and JSON, and objects of classes that the
-workload trusts.
+they were and are dropped whole. Where there is little, it stays with what is written every time anyway. What
+context-aware queries keep is cut by keys, and so are reported windows that stay for good. A chunk is identified by the
+digest of its content; one whose digest did not change is not written. Chunks are plain data: Arrow and JSON, and
+objects of classes that the workload trusts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Directory", "join", "split"]
 
 #: How many keys share a chunk.
 KEYS = 4096
-#: Up to so many bytes of slices or stored rows share one chunk: to write them again costs less than a call to Spark.
+#: Up to so many bytes of slices or stored rows are in no chunk: to write them again costs less than a call to Spark.
 SMALL = 32_768
 
 #: For each chunk, by name, the digest of what it holds.
@@ -62,13 +62,15 @@ def split(
         for at, (content, make) in enumerate(key_chunks(queries, trust)):
             changes.add(f"rows {number} {at}", make, content)
     slices, tuples = bound.engine.time.slices, bound.engine.time.tuples
-    numbers, bucket = _by_time(slices, slices.first, width)
-    contents = _slice_digests(bound, slices, bucket, len(numbers))
-    for i, number in enumerate(numbers):
-        changes.add(f"slices {number}", partial(_part, slices, bucket, i), contents[i])
-    numbers, bucket = _by_time(tuples, tuples.time, width)
-    for i, number in enumerate(numbers):
-        changes.add(f"tuples {number}", partial(_part, tuples, bucket, i))
+    if not _is_small(slices):
+        numbers, bucket = _buckets(slices.first // width)
+        contents = _slice_digests(bound, slices, bucket, len(numbers))
+        for i, number in enumerate(numbers):
+            changes.add(f"slices {number}", partial(_part, slices, bucket, i), contents[i])
+    if not _is_small(tuples):
+        numbers, bucket = _buckets(tuples.time // width)
+        for i, number in enumerate(numbers):
+            changes.add(f"tuples {number}", partial(_part, tuples, bucket, i))
     for number, ticks in enumerate(bound.engine.time.ticks.values()):
         for at in np.unique(ticks.key // KEYS).tolist():
             changes.add(f"ticks {number} {at}", partial(_ticks, ticks, at))
@@ -129,14 +131,9 @@ class _Changes:
             self.chunks[name] = dumped if dumped is not None else dump(data() if callable(data) else data, self.trust)
 
 
-def _by_time(rows: Slices | Tuples, times: np.ndarray, width: int) -> tuple[list[int], np.ndarray]:
-    """The numbers of the chunks of some slices or stored rows, and for each of them the place of its own among those.
-
-    Objects may be of any size, and so are never few.
-    """
-    if rows.nbytes <= SMALL and not rows.has_objects:
-        return [0][: len(rows)], np.zeros(len(rows), np.int64)
-    return _buckets(times // width)
+def _is_small(rows: Slices | Tuples) -> bool:
+    """Whether slices or stored rows are so few that they are in no chunk; objects may be of any size."""
+    return rows.nbytes <= SMALL and not rows.has_objects
 
 
 def _buckets(numbers: np.ndarray) -> tuple[list[int], np.ndarray]:
@@ -176,8 +173,8 @@ def _without_chunks(state: OperatorState, bound: BoundState) -> OperatorState:
         bound.engine,
         time=replace(
             time,
-            slices=time.slices.take(nothing),
-            tuples=time.tuples.take(nothing),
+            slices=time.slices if _is_small(time.slices) else time.slices.take(nothing),
+            tuples=time.tuples if _is_small(time.tuples) else time.tuples.take(nothing),
             reported=time.reported.lasting(False),
             ticks=ticks,
         ),
