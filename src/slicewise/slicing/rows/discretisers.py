@@ -338,35 +338,28 @@ class ConditionWindows(Discretiser):
         return codes
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
-        meets = view.marks(self.column).astype(bool)
-        head = np.zeros(len(meets), bool)
-        head[view.starts] = True
+        meets = view.marks(self.column) != 0
+        begins = meets.copy()
         if self.frames:
-            begins = head | (meets != np.concatenate([[False], meets[:-1]]))
-        else:
-            begins = head | meets
-        low = np.flatnonzero(begins)
+            begins[1:] ^= meets[:-1]
+        begins[view.starts] = True
+        low = begins.nonzero()[0]
         high = segment_ends(low, len(meets))
-        segment = view.segment[low]
-        ended = high < view.ends[segment]
+        ended = high < view.of_key(view.ends, low)
         decided = np.full(len(low), INFINITY)
         decided[ended] = view.time[high[ended]]
-        counted = np.ones(len(low), bool)
-        if self.frames:
-            counted = meets[low] & (view.before(high) - view.before(low) >= self.min_rows)
-        due = counted & (decided >= step.old_horizon) & (decided <= step.watermark)
-        runs = WindowRanges(
-            np.zeros(len(low), np.int64),
-            view.key[low],
-            low,
-            high,
-            view.time[low],
-            np.where(ended, decided, OPEN_END),
-            decided,
-        )
+        due = (decided >= step.old_horizon) & (decided <= step.watermark)
         settled = view.first_at(step.horizon)
-        undecided = (decided >= step.horizon) & (meets[low] | (not self.frames)) & (low < settled[segment])
-        return runs.take(np.flatnonzero(due)), Retained(settled, low[undecided])
+        undecided = (decided >= step.horizon) & (low < view.of_key(settled, low))
+        if self.frames:
+            due &= meets[low] & (view.before(high) - view.before(low) >= self.min_rows)
+            undecided &= meets[low]
+        retained = Retained(settled, low[undecided])
+        low, high, decided, ended = low[due], high[due], decided[due], ended[due]
+        end = np.where(ended, decided, OPEN_END)
+        return WindowRanges(
+            np.zeros(len(low), np.int64), view.key[low], low, high, view.time[low], end, decided
+        ), retained
 
 
 class PunctuationWindows(ConditionWindows):
