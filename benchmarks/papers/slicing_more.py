@@ -342,7 +342,7 @@ def _one_window(points: Points) -> Verdict:
     first = f"from {faster[0]} windows on slicewise is the faster one" if faster else "slicewise never gets ahead"
     shown = f"for one count window the tuple buffer is {ratios[min(ratios)]:.1f} times as fast as slicewise; {first}"
     why = (
-        "one window is folded once from its rows, so that cutting gives nothing; and a step takes about 580 calls of "
+        "one window is folded once from its rows, so that cutting gives nothing; and a step takes about 550 calls of "
         "Python and NumPy here, however many rows it has, in the buffer 110 to 340 (counted): it knows sums of one "
         "column, without keys, nulls and ties"
     )

@@ -341,9 +341,9 @@ class MarkerWindows(ConditionWindows):
     """``punctuated``: from each row that meets the condition to the next; what comes before the first is one, too."""
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
-        meets = view.marks(self.column).astype(bool)
-        meets[view.starts] = True
-        return _due(view, _runs(view, meets), step)
+        begins = view.marks(self.column) != 0
+        begins[view.starts] = True
+        return _due(view, *_runs(view, begins), step)
 
     def _codes_of_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """A window starts with the first row of a slice, or with none of them."""
@@ -359,12 +359,13 @@ class FrameWindows(ConditionWindows):
         self.min_rows = window.min_rows
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
-        meets = view.marks(self.column).astype(bool)
-        changes = meets != np.concatenate([[False], meets[:-1]])
+        meets = view.marks(self.column) != 0
+        changes = meets.copy()
+        changes[1:] ^= meets[:-1]
         changes[view.starts] = True
         runs = _runs(view, changes)
-        frames = runs.take(np.flatnonzero(meets[runs.low]))
-        return _due(view, frames, step, view.before(frames.high) - view.before(frames.low) >= self.min_rows)
+        low, high, decided = (values[meets[runs[0]]] for values in runs)
+        return _due(view, low, high, decided, step, view.before(high) - view.before(low) >= self.min_rows)
 
     def _codes_of_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """A frame goes on with the last row of a slice."""
@@ -387,16 +388,12 @@ class PunctuationWindows(ConditionWindows):
         codes = view.marks(self.column)
         events = np.flatnonzero(codes)
         low = events[codes[events] & 1 > 0]
-        segment = view.segment[low]
         following = np.append(events, len(codes))[np.searchsorted(events, low) + 1]
-        ended = following < view.ends[segment]
-        decided, high = np.full(len(low), INFINITY), view.ends[segment]
-        decided[ended], high[ended] = view.time[following[ended]], following[ended]
+        high, decided = _ends(view, low, following)
         if self.closed == "both":
-            high[ended] += codes[following[ended]] >> 1
-        end = np.where(ended, decided, OPEN_END)
-        windows = WindowRanges(np.zeros(len(low), np.int64), view.key[low], low, high, view.time[low], end, decided)
-        return _due(view, windows, step)
+            ended = decided < INFINITY
+            high[ended] += codes[high[ended]] >> 1
+        return _due(view, low, high, decided, step)
 
     def _codes_of_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
         codes = view.marks(self.column)
@@ -407,26 +404,38 @@ class PunctuationWindows(ConditionWindows):
         return np.where(inside, np.where(codes[np.minimum(last, len(codes) - 1)] & 1 > 0, 1, 2), 0)
 
 
-def _runs(view: OrderedRows, begins: np.ndarray) -> WindowRanges:
-    """The runs of rows that begin where ``begins`` is true, each up to the next one of its key."""
-    low = np.flatnonzero(begins)
-    high = segment_ends(low, len(begins))
-    ended = high < view.ends[view.segment[low]]
+def _runs(view: OrderedRows, begins: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The runs of rows that begin where ``begins`` is true, each up to the next: from, to, and when that is decided."""
+    low = begins.nonzero()[0]
+    return low, *_ends(view, low, segment_ends(low, len(begins)))
+
+
+def _ends(view: OrderedRows, low: np.ndarray, following: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where windows end, with a row that follows or with their key, and when: never, as long as no row follows."""
+    ends = view.of_key(view.ends, low)
+    ended = following < ends
     decided = np.full(len(low), INFINITY)
-    decided[ended] = view.time[high[ended]]
-    end = np.where(ended, decided, OPEN_END)
-    return WindowRanges(np.zeros(len(low), np.int64), view.key[low], low, high, view.time[low], end, decided)
+    decided[ended] = view.time[following[ended]]
+    return np.minimum(following, ends), decided
 
 
 def _due(
-    view: OrderedRows, windows: WindowRanges, step: Step, counted: np.ndarray | bool = True
+    view: OrderedRows,
+    low: np.ndarray,
+    high: np.ndarray,
+    decided: np.ndarray,
+    step: Step,
+    counted: np.ndarray | bool = True,
 ) -> tuple[WindowRanges, Retained]:
     """Of windows that rows decide, those that are reported now, if they count; and where undecided ones begin."""
-    low, decided = windows.low, windows.decided
-    settled = view.first_at(step.horizon)
-    undecided = (decided >= step.horizon) & (low < settled[view.segment[low]])
     due = counted & (decided >= step.old_horizon) & (decided <= step.watermark)
-    return windows.take(np.flatnonzero(due)), Retained(settled, low[undecided])
+    settled = view.first_at(step.horizon)
+    undecided = (decided >= step.horizon) & (low < view.of_key(settled, low))
+    retained = Retained(settled, low[undecided])
+    low, high, decided = low[due], high[due], decided[due]
+    end = np.where(decided < INFINITY, decided, OPEN_END)
+    families = np.zeros(len(low), np.int64)
+    return WindowRanges(families, view.key[low], low, high, view.time[low], end, decided), retained
 
 
 def ordinals(*columns: np.ndarray) -> np.ndarray:
