@@ -122,7 +122,7 @@ def test_sums_leave_64_bits_and_come_back():
 def test_every_range_by_doubling_and_by_blocks(monkeypatch, name, kind, doubled):
     """Whole numbers, so that sums of floats are exact too; pieces so small that many are put together."""
     monkeypatch.setattr(rolling, "_DOUBLED", doubled)
-    monkeypatch.setattr(rolling, "_PIECE", 3)
+    monkeypatch.setattr(rolling, "PIECE", 3)
     values = np.random.default_rng(5).integers(-99, 99, 67).astype(kind)
     before, ranges = values.copy(), range(1, 70)
     for k, result in zip(ranges, roll(values, ranges, AGGREGATES[name]), strict=True):

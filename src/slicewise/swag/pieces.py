@@ -21,16 +21,19 @@ class Results:
     >>> results.add(Column.of([None, 2.0]).take(slice(0, 1)))
     >>> results.column.to_pylist()
     [1.0, 2.0, None]
+
+    They may stand where what they are made of stood, piece by piece: ``memory`` of as many bytes.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, memory: np.ndarray | None = None) -> None:
         self.size, self.filled = size, 0
+        self._memory = np.empty(size) if memory is None else memory
         self.column = Column(np.empty(0), pa.float64())
 
     def add(self, piece: Column) -> None:
         """The next results."""
         if not self.filled:
-            self.column = Column(np.empty(self.size, piece.values.dtype), piece.type)
+            self.column = Column(self._memory.view(piece.values.dtype), piece.type)
         at = slice(self.filled, self.filled + len(piece))
         self.column.values[at] = piece.values
         if piece.valid is not None:
