@@ -76,15 +76,17 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     that does not fit 64 bits raises, as it does in Spark; a window goes on with Python's integers.
 
     No window of floats is ever computed by taking values out of a running total: a value that has left a window, be it
-    1e300 or an infinity, leaves no trace in it. Sums of integers and counts are, because there it is exact.
+    1e300 or an infinity, leaves no trace in it. Sums of integers, counts and sums in fixed point are, because there it
+    is exact.
 
-    * Integers: one running total, and the difference of two of its entries. It may wrap around 64 bits; the difference
-      is right all the same while no window can reach 2**63, and Python's integers take over where one could.
+    * Integers: a running total of what comes into a window less what leaves it. It may not reach 2**63; Python's
+      integers take over where it could.
     * Sums of floats, minima and maxima of short ranges: by doubling. Windows of 2 are neighbours combined, windows of 4
       are those of 2, and so on; a range of 13 is 8 and 4 and 1, for extremes 8 and 8, which may overlap. Sums are thus
       pairwise, and their error grows with log k only.
-    * Variances, skewness, kurtosis, correlations: sums of powers about the mean of a piece of the values, and exactly
-      where these would lose digits (see :mod:`slicewise.swag.rolling_moments`).
+    * Variances, skewness, kurtosis, correlations: sums of powers about the mean of a piece of the values, over long
+      windows in fixed point, which does not drift; and exactly where these would lose digits (see
+      :mod:`slicewise.swag.rolling_moments`).
     * Medians and percentiles: windows of up to 64 values are sorted, all at once; longer ones are read off a wavelet
       matrix of ranks, in O(log n) passes whatever their length. Distinct values are counted in one pass.
     * Everything else as two stacks would, all windows at once. The values are cut in blocks of ``k``; within each,
