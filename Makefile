@@ -90,6 +90,7 @@ bench: $(STAMP) ## Measure engine, windows and aggregators; every answer is chec
 	$(BIN)/python benchmarks/engine.py --save benchmarks/results/engine.json
 	$(BIN)/python benchmarks/windows.py
 	$(BIN)/python benchmarks/swag.py
+	$(BIN)/python benchmarks/roll.py --save benchmarks/results/roll.json
 	$(BIN)/python benchmarks/memory.py
 
 paper: $(STAMP) ## Draw every figure and table of the papers, and judge each claim; goes on where it was stopped. SCALE=1

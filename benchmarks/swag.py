@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import gc
 import importlib.util
-import math
-import os
 import random
 import sys
 import tempfile
@@ -25,12 +23,11 @@ from typing import Any
 
 import numpy as np
 from _harness import Spread, arguments, heading, load, save
+from roll import exactness, rivals
 
 import slicewise.aggregates as sw
 from slicewise.aggregates.base import Aggregate
 from slicewise.swag import ALGORITHMS, DiskStore, FiBA, FlatFAT, MemoryStore, SlidingWindow, roll
-
-os.environ.setdefault("POLARS_MAX_THREADS", "1")  # one core each, as everyone else here
 
 RESULTS = Path(__file__).parent / "results"
 QUICK_RESULTS = Path(__file__).parents[1] / "build" / "bench"
@@ -296,43 +293,6 @@ def _local(window: Any, n: int, slides: int) -> tuple[float, float, float]:
 # -- roll
 
 
-def rivals() -> dict[str, dict[str, Callable[[np.ndarray, int], Any]]]:
-    """Who else rolls: name -> aggregate -> function of values and range, first results of what there is."""
-    view = np.lib.stride_tricks.sliding_window_view
-
-    def padded(v: np.ndarray, k: int, filler: float) -> np.ndarray:
-        return view(np.concatenate([np.full(k - 1, filler, v.dtype), v]), k)
-
-    found: dict[str, dict[str, Callable[[np.ndarray, int], Any]]] = {
-        "numpy views": {
-            "sum": lambda v, k: padded(v, k, 0).sum(axis=1),
-            "max": lambda v, k: padded(v, k, -np.inf).max(axis=1),
-        }
-    }
-    if importlib.util.find_spec("pandas"):
-        import pandas as pd
-
-        found["pandas"] = {
-            "sum": lambda v, k: pd.Series(v).rolling(k, min_periods=1).sum().to_numpy(),
-            "max": lambda v, k: pd.Series(v).rolling(k, min_periods=1).max().to_numpy(),
-        }
-    if importlib.util.find_spec("bottleneck"):
-        import bottleneck as bn
-
-        found["bottleneck"] = {
-            "sum": lambda v, k: bn.move_sum(v, k, min_count=1),
-            "max": lambda v, k: bn.move_max(v, k, min_count=1),
-        }
-    if importlib.util.find_spec("polars"):
-        import polars as pl
-
-        found["polars"] = {
-            "sum": lambda v, k: pl.Series(v).rolling_sum(k, min_samples=1).to_numpy(),
-            "max": lambda v, k: pl.Series(v).rolling_max(k, min_samples=1).to_numpy(),
-        }
-    return found
-
-
 ROLLED = ("sum of floats", "sum of integers", "max of floats")
 
 
@@ -344,7 +304,7 @@ def rolling(n: int, ranges: list[int]) -> dict[str, Series]:
     for kind in ROLLED:
         aggregate, values = sw.max() if "max" in kind else sw.sum(), integers if "integers" in kind else floats
         functions = {"roll": lambda v, k, a=aggregate: roll(v, k, a)}
-        functions |= {name: by[kind[:3]] for name, by in rivals().items()}
+        functions |= {name: lambda v, k, f=by[kind[:3]]: f([v], k) for name, by in rivals().items()}
         out[kind] = {name: {} for name in functions}
         for k in ranges:
             expected = roll(values, k, aggregate)
@@ -359,32 +319,6 @@ def rolling(n: int, ranges: list[int]) -> dict[str, Series]:
                 if not np.allclose(got, expected, atol=1e-6):
                     raise SystemExit(f"roll and {name} differ for the {kind} of {k}")
                 out[kind][name][k] = n / Spread.of(times).median / 1e6
-    return out
-
-
-def exactness(n: int = 20_000, k: int = 16) -> dict[str, dict[str, float]]:
-    """What speed is paid with. Wrong answers among n, and the worst error, where the exact answer is easy.
-
-    Floats: halves up to 100, so that every sum is a double, and 1e17 now and then; only windows without it count.
-    Integers: up to 2**58, every sum fits 64 bits.
-    """
-    rng = np.random.default_rng(SEED)
-    floats = rng.integers(0, 200, n) / 2
-    floats[500::1000] = 1e17
-    integers = rng.integers(-(2**58), 2**58, n)
-    by_hand = np.array([math.fsum(floats[max(i - k + 1, 0) : i + 1]) for i in range(n)])
-    whole = np.array([sum(integers[max(i - k + 1, 0) : i + 1].tolist()) for i in range(n)])
-    small = by_hand < 1e16
-    functions = {"roll": lambda v, k: roll(v, k, sw.sum())} | {name: by["sum"] for name, by in rivals().items()}
-    out = {}
-    for name, function in functions.items():
-        errors = np.abs(np.asarray(function(floats, k)) - by_hand)[small]
-        wrong = sum(int(got) != want for got, want in zip(function(integers, k).tolist(), whole.tolist(), strict=True))
-        out[name] = {
-            "floats wrong": float((errors > 0).sum()),
-            "worst error": float(errors.max()),
-            "int wrong": float(wrong),
-        }
     return out
 
 

@@ -17,7 +17,7 @@ import slicewise.aggregates as sw
 from slicewise.columns import Column
 from slicewise.errors import AggregateError, DataError, QueryError
 from slicewise.same import is_same
-from slicewise.swag import FlatFIT, Naive, SlickDeque, TwoStacks, roll, rolling, rolling_moments
+from slicewise.swag import FlatFIT, Naive, SlickDeque, TwoStacks, roll, rolling, rolling_moments, rolling_sums
 from slicewise.swag.rolling import batch_of, survivors
 from slicewise.swag.rolling_ranks import sorted_windows
 from tests.matrices import matrix
@@ -122,7 +122,7 @@ def test_sums_leave_64_bits_and_come_back():
 def test_every_range_by_doubling_and_by_blocks(monkeypatch, name, kind, doubled):
     """Whole numbers, so that sums of floats are exact too; pieces so small that many are put together."""
     monkeypatch.setattr(rolling, "_DOUBLED", doubled)
-    monkeypatch.setattr(rolling, "_PIECE", 3)
+    monkeypatch.setattr(rolling, "PIECE", 3)
     values = np.random.default_rng(5).integers(-99, 99, 67).astype(kind)
     before, ranges = values.copy(), range(1, 70)
     for k, result in zip(ranges, roll(values, ranges, AGGREGATES[name]), strict=True):
@@ -312,6 +312,8 @@ def rolled_powers(values, k, highest=4):
 def test_moments_keep_their_digits_beside_what_has_left_the_window(monkeypatch, k, origin, doubled):
     monkeypatch.setattr(rolling_moments, "DOUBLED", doubled)
     monkeypatch.setattr(rolling_moments, "PIECE", 32)
+    monkeypatch.setattr(rolling_sums, "DOUBLED", doubled)
+    monkeypatch.setattr(rolling_sums, "CHUNK", 21)
     rng = np.random.default_rng(k)
     values = origin * (1 + np.arange(260) * 1e-9) + rng.normal(size=260) * max(abs(origin) * 1e-6, 1e-30)
     values[[40, 90]], values[200:230] = (1e60, -1e70), values[200]
@@ -349,6 +351,8 @@ PAIRS = ["covar_samp", "covar_pop", "corr", "regr_slope", "regr_r2", "regr_inter
 def test_pairs_are_rolled_as_they_are_one_by_one(monkeypatch, name, kind, doubled):
     monkeypatch.setattr(rolling_moments, "DOUBLED", doubled)
     monkeypatch.setattr(rolling_moments, "PIECE", 32)
+    monkeypatch.setattr(rolling_sums, "DOUBLED", doubled)
+    monkeypatch.setattr(rolling_sums, "CHUNK", 21)
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=120), rng.normal(size=120)
     if kind == "an outlier":

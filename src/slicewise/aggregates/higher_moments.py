@@ -109,7 +109,10 @@ class Skewness(HigherMoments):
     highest = 3
 
     def finish(self, n: Any, second: Any, third: Any, fourth: Any = None) -> Any:
-        return np.sqrt(n / second) * (third / second)
+        result = np.sqrt(n / second)
+        result *= third
+        result /= second
+        return result
 
 
 class Kurtosis(HigherMoments):
@@ -184,7 +187,9 @@ class HigherMomentsMonoid(Monoid):
 
     def lower(self, parts: Parts) -> Column:
         n, _, second, *powers = parts
-        valid = (n > 0) & (second != 0)
+        valid = second != 0
+        if not np.minimum.reduce(n, initial=1) > 0:
+            valid &= n > 0
         with np.errstate(all="ignore"):
             if valid.all():
                 return Column(self.aggregate.finish(n, second, *powers), self.result)

@@ -35,13 +35,14 @@ from slicewise.aggregates.sketches import SketchMonoid
 from slicewise.columns import Column
 from slicewise.errors import AggregateError, DataError, QueryError
 from slicewise.swag.doubling import double
+from slicewise.swag.pieces import PIECE, Results
 from slicewise.swag.rolling_moments import roll_moments, roll_pairs
 from slicewise.swag.rolling_ranks import roll_ranks
 
 __all__ = ["Batch", "batch_of", "roll"]
 
-#: Ranges up to the first are doubled, pieces of at least the second at once: they stay in the cache of a core.
-_DOUBLED, _PIECE = 2**12, 2**15
+#: Ranges up to this are doubled.
+_DOUBLED = 2**12
 
 _TUPLES = (Sum, Avg, Product, GeometricMean, StdDev, StdDevPop, Variance, VarPop)
 
@@ -75,15 +76,17 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
     that does not fit 64 bits raises, as it does in Spark; a window goes on with Python's integers.
 
     No window of floats is ever computed by taking values out of a running total: a value that has left a window, be it
-    1e300 or an infinity, leaves no trace in it. Sums of integers and counts are, because there it is exact.
+    1e300 or an infinity, leaves no trace in it. Sums of integers, counts and sums in fixed point are, because there it
+    is exact.
 
-    * Integers: one running total, and the difference of two of its entries. It may wrap around 64 bits; the difference
-      is right all the same while no window can reach 2**63, and Python's integers take over where one could.
+    * Integers: a running total of what comes into a window less what leaves it. It may not reach 2**63; Python's
+      integers take over where it could.
     * Sums of floats, minima and maxima of short ranges: by doubling. Windows of 2 are neighbours combined, windows of 4
       are those of 2, and so on; a range of 13 is 8 and 4 and 1, for extremes 8 and 8, which may overlap. Sums are thus
       pairwise, and their error grows with log k only.
-    * Variances, skewness, kurtosis, correlations: sums of powers about the mean of a piece of the values, and exactly
-      where these would lose digits (see :mod:`slicewise.swag.rolling_moments`).
+    * Variances, skewness, kurtosis, correlations: sums of powers about the mean of a piece of the values, over long
+      windows in fixed point, which does not drift; and exactly where these would lose digits (see
+      :mod:`slicewise.swag.rolling_moments`).
     * Medians and percentiles: windows of up to 64 values are sorted, all at once; longer ones are read off a wavelet
       matrix of ranks, in O(log n) passes whatever their length. Distinct values are counted in one pass.
     * Everything else as two stacks would, all windows at once. The values are cut in blocks of ``k``; within each,
@@ -130,15 +133,16 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
         )
     if moments := _of_moments(monoid, read, wanted):
         return moments[0] if alone else moments
-    parts = _on_numbers(monoid, column, wanted)
-    if parts is None:
+    lowered = _on_numbers(monoid, column, wanted)
+    if lowered is None:
         lifted = monoid.lift(read, np.arange(len(column)))
         if aggregate.invertible and monoid.exact:
             running = monoid.scan(lifted)
             parts = [_by_difference(monoid, running, k) for k in wanted]
         else:
             parts = [_by_blocks(monoid, lifted, k) for k in wanted]
-    results = [_as_array(monoid.lower(p)) for p in parts]
+        lowered = [monoid.lower(p) for p in parts]
+    results = [_as_array(column) for column in lowered]
     return results[0] if alone else results
 
 
@@ -183,8 +187,8 @@ def _as_array(column: Column) -> np.ndarray:
     return np.ma.MaskedArray(column.values, mask=~column.valid)
 
 
-def _on_numbers(monoid: Monoid, column: Column, ranges: list[int]) -> list[Parts] | None:
-    """Sums and extremes: one array of numbers, and one with the count of numbers in each window. None for others."""
+def _on_numbers(monoid: Monoid, column: Column, ranges: list[int]) -> list[Column] | None:
+    """Sums and extremes; None for others."""
     n, valid = len(column), column.valid
     if not n or not isinstance(monoid, (IntTotals, FloatTotals, ExtremeMonoid)):
         return None
@@ -193,20 +197,32 @@ def _on_numbers(monoid: Monoid, column: Column, ranges: list[int]) -> list[Parts
     if isinstance(monoid, IntTotals):
         if values.dtype == object or max(-int(values.min()), int(values.max())) * longest > exact.INT64_MAX:
             return None
-        running = np.cumsum(values)
-        slid = [_differences(running, k) for k in ranges]
+        slid = [_slide_integers(values, k) for k in ranges]
     else:
         ufunc = np.add if isinstance(monoid, FloatTotals) else _extreme(monoid, values)
         with np.errstate(over="ignore", invalid="ignore"):
             slid = [_slide(ufunc, values, k) for k in ranges]
-    if valid is not None:
-        seen = np.cumsum(valid)
-        counts = [_differences(seen, k) for k in ranges]
-    else:
-        counts = [_filling(n, k) for k in ranges]
+    if valid is None:
+        return [_lowered(monoid, some, k) for some, k in zip(slid, ranges, strict=True)]
+    counts = [_slide_integers(valid.astype(np.int64), k) for k in ranges]
     if isinstance(monoid, ExtremeMonoid):
         counts = [c > 0 for c in counts]
-    return list(zip(slid, counts, strict=True))
+    return [monoid.lower(parts) for parts in zip(slid, counts, strict=True)]
+
+
+def _lowered(monoid: Monoid, slid: np.ndarray, k: int) -> Column:
+    """The results of sums or extremes of windows without nulls. No number of values is told twice, if it matters."""
+    n = len(slid)
+    if not isinstance(monoid.aggregate, Avg):
+        return monoid.lower((slid, np.ones(1, np.int64)))
+    if not pa.types.is_floating(monoid.result):  # means of durations are rounded one by one
+        return monoid.lower((slid, _filling(n, k)))
+    results = Results(n, memory=slid)
+    results.add(monoid.lower((slid[:k], np.arange(1, min(k, n) + 1))))
+    size = np.full(1, k)
+    for start in range(k, n, PIECE):
+        results.add(monoid.lower((slid[start : start + PIECE], size)))
+    return results.column
 
 
 def _of_moments(monoid: Monoid, columns: Sequence[Column], ranges: list[int]) -> list[np.ndarray] | None:
@@ -244,15 +260,16 @@ def _extreme(monoid: ExtremeMonoid, values: np.ndarray) -> np.ufunc:
     return np.fmin if values.dtype.kind == "f" else np.minimum  # NaN is the largest, so a minimum passes over it
 
 
-def _differences(running: np.ndarray, k: int) -> np.ndarray:
-    """The part of a running total that its last ``k`` values added.
+def _slide_integers(values: np.ndarray, k: int) -> np.ndarray:
+    """The sum of the last ``k`` values: what comes in less what goes out, added up.
 
-    >>> _differences(np.array([1, 3, 6, 10]), 2)
+    >>> _slide_integers(np.array([1, 2, 3, 4]), 2)
     array([1, 3, 5, 7])
     """
-    out = running.copy()
-    out[k:] -= running[:-k]
-    return out
+    out = np.empty_like(values)
+    out[:k] = values[:k]
+    np.subtract(values[k:], values[:-k], out=out[k:])
+    return np.add.accumulate(out, out=out)
 
 
 def _slide(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:
@@ -265,13 +282,33 @@ def _slide(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:
     if k >= n:
         return ufunc.accumulate(values)
     if k > _DOUBLED:
-        return _slide_blocks(ufunc, values, k)
+        return (_add_blocks if ufunc is np.add else _slide_blocks)(ufunc, values, k)
     out = np.empty_like(values)
     ufunc.accumulate(values[: k - 1], out=out[: k - 1])
-    piece = max(_PIECE, 4 * k)
+    piece = max(PIECE, 4 * k)
     for start in range(0, n - k + 1, piece):
         stop = min(start + piece, n - k + 1)
         out[start + k - 1 : stop + k - 1] = double(ufunc, values[start : stop + k - 1], k)
+    return out
+
+
+def _add_blocks(ufunc: np.ufunc, values: np.ndarray, k: int) -> np.ndarray:
+    """As :func:`_by_blocks`, on sums.
+
+    An addition waits for the one before it. Complex numbers add two numbers at once: the beginnings of one block, and
+    the ends of the block before.
+    """
+    n = len(values)
+    out, both = np.empty_like(values), np.zeros(k, complex)
+    ufunc.accumulate(values[:k], out=out[:k])
+    for start in range(k, n, k):
+        block = values[start : start + k]
+        both.real[: len(block)] = block
+        both.imag[: k - 1] = values[start - 1 : start - k : -1]
+        ufunc.accumulate(both, out=both)
+        out[start : start + k] = both.real[: len(block)]
+        short = out[start : start + k - 1]  # of which a part is in the block before
+        short += both.imag[k - 2 :: -1][: len(short)]
     return out
 
 

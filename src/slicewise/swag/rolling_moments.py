@@ -3,8 +3,8 @@
 Values are cut in *pieces* that overlap by one window. Within a piece, powers of distances from its mean are summed up
 over all windows, and what is known of deviations from each window's own mean follows from these sums. That is exact
 enough as long as no window varies much less than its values are away from the mean of the piece, which is looked at for
-every piece. Where one does, because a huge value stands beside it or because nothing changes in it, the piece is
-computed as follows, with nothing taken out.
+every piece (see :mod:`slicewise.swag.rolling_sums`). Where one does, because a huge value stands beside it or because
+nothing changes in it, the piece is computed as follows, with nothing taken out.
 
 Short windows are doubled: windows of 2 are neighbours combined by Chan's formulas, windows of 4 are those of 2, and so
 on; a window of 13 is 8 and 4 and 1. What has left a window leaves no trace in it.
@@ -18,32 +18,22 @@ relative error of a sum of powers is below n times that of a double, whatever st
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
 
 from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
-from slicewise.swag.doubling import double
+from slicewise.swag.pieces import PIECE, Results
+from slicewise.swag.rolling_sums import Moments, Powers, Way, moments_by_sums, pairs_by_sums, powers_about_the_mean
 
 __all__ = ["roll_moments", "roll_pairs"]
 
-#: Windows up to the first are doubled, at least so many at once as the second: they stay in the cache of a core.
-DOUBLED, PIECE = 2**12, 2**15
-#: Over so many values running sums run before they are added up.
-RUN = 512
-#: How much of a moment may be lost where windows are differences, at the very most.
-TOLERANCE = 1e-9
+#: Windows up to this length are doubled where they are computed exactly.
+DOUBLED = 2**12
 #: The fourth power of what is larger would not fit in a double.
 LARGEST = 1e75
-
-#: Sums of the second and higher powers of deviations from the mean, as many as are asked for; with means, *moments*.
-Powers = list[np.ndarray]
-Moments = list[np.ndarray]
 
 
 def roll_moments(values: np.ndarray, k: int, highest: int, lower: Callable[[Parts], Column]) -> Column | None:
@@ -57,9 +47,8 @@ def roll_moments(values: np.ndarray, k: int, highest: int, lower: Callable[[Part
     >>> roll_moments(np.array([1.0, 5.0, 3.0, 4.0]), 2, 2, lambda parts: Column.of(parts[2])).to_pylist()
     [0.0, 8.0, 2.0, 0.5]
     """
-    by_sums, exactly = partial(_from_the_middle, k, highest), partial(_exactly, k, highest)
     # All whole windows have the same number of values: one stands for all of them.
-    return _rolled([values], k, by_sums, exactly, lower, counts=1)
+    return _rolled([values], k, moments_by_sums(k, highest), partial(_exactly, k, highest), lower, counts=1)
 
 
 def roll_pairs(
@@ -68,128 +57,54 @@ def roll_pairs(
     """What ``lower`` makes of the last ``k`` pairs at each pair: of their number, both means, the sums of squared
     deviations from them and that of their products; those of some pairs ``exactly`` where sums would lose too much.
     """
-    return _rolled([y, x], k, partial(_pairs_from_the_middle, k), exactly, lower)
+    return _rolled([y, x], k, pairs_by_sums(k), lambda *pairs: _first_pairs(k, *pairs) or exactly(*pairs), lower)
 
 
 def _rolled(
     arrays: Sequence[np.ndarray],
     k: int,
-    by_sums: Callable[..., Moments | None],
+    by_sums: Sequence[Way],
     exactly: Callable[..., Moments | None],
     lower: Callable[[Parts], Column],
     counts: int | None = None,
 ) -> Column | None:
-    """The results of all windows, piece by piece, so that all that is in between stays in the cache.
+    """The results of all windows, piece by piece, in the first way that loses no more than it may.
 
     ``counts`` is how often ``lower`` is told the number of values in whole windows, if not for each of them.
     """
     n = len(arrays[0])
     if not 1 < k <= n:
         return None
-    step = max(PIECE, 4 * k) if k <= DOUBLED else max(PIECE, k)
-    results = _Results(n)
+    step = max(PIECE, 4 * k)
+    results = Results(n)
+
+    def add(moments: Moments | None, sizes: np.ndarray) -> bool:
+        if moments is not None:
+            results.add(lower((sizes, *moments)))
+        return moments is not None
+
+    one = np.full(1, k)
+
+    def whole(moments: Moments | None) -> bool:
+        return moments is not None and add(moments, one if counts else np.full(len(moments[0]), k))
+
+    def but_the_first(moments: Moments | None) -> Iterator[Moments | None]:
+        yield None if moments is None else [moment[k:] for moment in moments]
+
+    ways = [*by_sums, lambda *piece: but_the_first(exactly(*piece))]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        for start in (None, *range(1, n - k + 1, step)):
-            # First the windows that fill up, up to the first whole one.
-            piece = [a[:k] if start is None else a[start : start + step + k - 1] for a in arrays]
-            moments = None if start is None else by_sums(*piece)
-            moments = exactly(*piece) if moments is None else moments
-            if moments is None:
+        # The windows that fill up, up to the first whole one.
+        fits = add(exactly(*(values[:k] for values in arrays)), np.arange(1, k + 1))
+        for start in range(0, n - k, step) if fits else ():
+            piece = [values[start : start + step + k] for values in arrays]
+            begin = results.filled
+            for way in ways:
+                results.filled = begin
+                if fits := all(map(whole, way(*piece))):
+                    break
+            if not fits:
                 return None
-            whole = k if start is None else len(piece[0]) - k + 1
-            values = np.arange(1, k + 1) if start is None else np.full(counts or whole, k)
-            results.add(lower((values, *(moment[-whole:] for moment in moments))))
-    return results.column
-
-
-class _Results:
-    """So many results, which come piece by piece and are put where they stay: new memory costs more than sums do."""
-
-    def __init__(self, size: int) -> None:
-        self.size, self.filled = size, 0
-        self.column = Column(np.empty(0), pa.float64())
-
-    def add(self, piece: Column) -> None:
-        """The next results."""
-        if not self.filled:
-            self.column = Column(np.empty(self.size, piece.values.dtype), piece.type)
-        at = slice(self.filled, self.filled + len(piece))
-        self.column.values[at] = piece.values
-        if piece.valid is not None:
-            if self.column.valid is None:
-                self.column = Column(self.column.values, piece.type, np.ones(self.size, bool))
-            self.column.valid[at] = piece.valid  # type: ignore[index]
-        self.filled = at.stop
-
-
-def _from_the_middle(k: int, highest: int, piece: np.ndarray) -> Moments | None:
-    """Mean and powers of all whole windows by sums of distances from the mean of a piece; None if too much is lost.
-
-    What rounding adds to a sum of so many terms is bounded in units of the largest sum of the piece.
-    """
-    middle = np.add.reduce(piece) / len(piece)
-    apart = piece - middle
-    slide, lost = _sums(k, len(piece))
-    sums, power = [slide(apart, k)], apart
-    for _ in range(highest - 1):
-        power = power * apart
-        sums.append(slide(power, k))
-    shift = sums[0] * (1 / k)
-    powers = _about_the_mean(sums, shift)
-    least, squares = np.minimum.reduce(powers[0]), np.maximum.reduce(sums[1])
-    fits = least * TOLERANCE >= lost * squares
-    if highest > 2:  # no sum of cubes is larger than that of squares times the largest distance
-        furthest = max(np.maximum.reduce(apart), -np.minimum.reduce(apart))
-        fits &= least**1.5 * TOLERANCE >= lost * np.sqrt(k) * squares * furthest
-    if highest > 3:
-        fits &= least**2 * TOLERANCE >= lost * k * np.maximum.reduce(sums[3])
-    shift += middle
-    return [shift, *powers] if fits else None
-
-
-def _pairs_from_the_middle(k: int, y: np.ndarray, x: np.ndarray) -> Moments | None:
-    """Means and products of all whole windows of pairs, in the same way."""
-    middles = [np.add.reduce(values) / len(values) for values in (y, x)]
-    y, x = y - middles[0], x - middles[1]
-    slide, lost = _sums(k, len(y))
-    sum_y, sum_x = slide(y, k), slide(x, k)
-    shift_y, shift_x = sum_y * (1 / k), sum_x * (1 / k)
-    squares = slide(y * y, k), slide(x * x, k)
-    yy, xx = (
-        np.maximum(s - total * shift, 0.0)
-        for s, total, shift in zip(squares, (sum_y, sum_x), (shift_y, shift_x), strict=True)
-    )
-    for spread, square in zip((yy, xx), squares, strict=True):
-        if not np.minimum.reduce(spread) * TOLERANCE >= lost * np.maximum.reduce(square):
-            return None
-    yx = slide(y * x, k) - sum_y * shift_x
-    return [shift_y + middles[0], shift_x + middles[1], yy, xx, yx]
-
-
-def _sums(k: int, values: int) -> tuple[Callable[[np.ndarray, int], np.ndarray], float]:
-    """How windows of ``k`` among so many values are summed up, and what is lost of the largest sum at most."""
-    slide, terms = (_doubled, math.log2(k) + 4) if k <= DOUBLED else (_slid, RUN + values / RUN)
-    return slide, 8 * terms * sys.float_info.epsilon
-
-
-def _doubled(values: np.ndarray, k: int) -> np.ndarray:
-    """The sum of every whole window of ``k``, from windows of 1, 2, 4 and so on."""
-    return double(np.add, values, k)
-
-
-def _slid(values: np.ndarray, k: int) -> np.ndarray:
-    """The same: the sum of the first window, and what comes in less what goes out from there on.
-
-    It runs over short runs first, so that an error grows with these and not with the piece.
-    """
-    whole = len(values) - k + 1
-    sums = np.zeros(whole + -whole % RUN)
-    sums[0] = np.add.reduce(values[:k])
-    np.subtract(values[k:], values[: whole - 1], out=sums[1:whole])
-    runs = sums.reshape(-1, RUN)
-    np.cumsum(runs, axis=1, out=runs)
-    runs[1:] += np.cumsum(runs[:-1, -1])[:, np.newaxis]
-    return sums[:whole]
+    return results.column if fits else None
 
 
 def _exactly(k: int, highest: int, values: np.ndarray) -> Moments | None:
@@ -202,6 +117,19 @@ def _exactly(k: int, highest: int, values: np.ndarray) -> Moments | None:
     origin = values[np.argmax(sizes == np.fmin.reduce(sizes))]
     mean, *powers = (_by_doubling if k <= DOUBLED else _by_blocks)(values - origin, k, highest)
     return [mean + origin, *powers]
+
+
+def _first_pairs(k: int, y: np.ndarray, x: np.ndarray) -> Moments | None:
+    """Those of windows that fill up, if there are no others: sums from the first pair on, which is in all of them."""
+    if len(y) > k or not max(np.fmax.reduce(np.abs(values)) for values in (y, x)) <= LARGEST:
+        return None
+    apart = [y - y[0], x - x[0]]
+    sums = [np.cumsum(term) for term in (*apart, apart[0] * apart[0], apart[1] * apart[1], apart[0] * apart[1])]
+    shifts = [total / np.arange(1.0, k + 1) for total in sums[:2]]
+    spreads = [
+        np.maximum(square - total * shift, 0.0) for square, total, shift in zip(sums[2:4], sums, shifts, strict=False)
+    ]
+    return [y[0] + shifts[0], x[0] + shifts[1], *spreads, sums[4] - sums[0] * shifts[1]]
 
 
 def _by_doubling(values: np.ndarray, k: int, highest: int) -> Moments:
@@ -280,27 +208,10 @@ def _running(blocks: np.ndarray, upto: np.ndarray, highest: int) -> tuple[np.nda
         power = power * apart
         sums.append(np.cumsum(power, axis=1))
     shift = sums[0] / upto
-    return origin + shift, _about_the_mean(sums, shift)
-
-
-def _about_the_mean(sums: list[np.ndarray], shift: np.ndarray) -> Powers:
-    """Powers of deviations from the mean, from those of distances from a point that the mean is ``shift`` away from."""
-    moved = sums[0] * shift
-    squares = sums[1] - moved
-    powers = [np.maximum(squares, 0.0, out=squares)]
-    if len(sums) > 2:  # third - shift (3 squares + moved)
-        rest = 3 * squares
-        rest += moved
-        rest *= shift
-        powers.append(np.subtract(sums[2], rest, out=rest))
-    if len(sums) > 3:  # fourth - shift (4 cubes + shift (6 squares + moved))
-        rest = 6 * squares
-        rest += moved
-        rest *= shift
-        rest += 4 * powers[1]
-        rest *= shift
-        powers.append(np.maximum(np.subtract(sums[3], rest, out=rest), 0.0, out=rest))
-    return powers
+    powers = powers_about_the_mean(sums, shift)
+    for even in powers[::2]:  # which are no less than 0, but for rounding
+        np.maximum(even, 0.0, out=even)
+    return origin + shift, powers
 
 
 def _joined(
