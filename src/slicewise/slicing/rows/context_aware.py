@@ -27,6 +27,8 @@ from slicewise.plan.plan import Plan
 from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut
 from slicewise.slicing.answers.reported import ReportedWindows
+from slicewise.slicing.intake.shown_columns import shown_columns
+from slicewise.slicing.intake.user_code import with_key
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.compacting import moved, shifting, slice_ends
 from slicewise.slicing.rows.context_state import ContextAwareState, monoids_of, see_punctuation
@@ -39,11 +41,9 @@ from slicewise.slicing.rows.punctuation import PUNCTUATION, DataRows, data_among
 from slicewise.slicing.rows.registry import discretisers_for
 from slicewise.slicing.rows.shared_cuts import Ranges, SharedCuts
 from slicewise.slicing.rows.slides import MeasureLimit, limit_of
-from slicewise.slicing.shown_columns import shown_columns
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.slicing.user_code import with_key
 from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.times import INFINITY
 
