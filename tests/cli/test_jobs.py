@@ -64,7 +64,7 @@ def test_a_query_that_reports_empty_windows_is_read(tmp_path):
     assert mistakes(
         tmp_path, f'{STREAM}[queries.filled]\nwindow = "session(\'1 minute\')"\nempty = true\nn = "count()"\n'
     ) == [
-        f"{len(STREAM.splitlines()) + 3}:1 query 'filled': `empty` reports windows without rows, and only those of sw.tumbling, sw.sliding and sw.cumulative on event time are there without any; got session('1 minute'); leave `empty` out"
+        f"{len(STREAM.splitlines()) + 3}:1 query 'filled': `empty` reports windows without rows, which only sw.tumbling, sw.sliding and sw.cumulative on event time have; got session('1 minute'); leave `empty` out"
     ]
 
 

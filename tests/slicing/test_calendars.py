@@ -440,8 +440,8 @@ def test_a_machine_without_time_zones_says_so(monkeypatch):
 
 
 NAIVE_COLUMN = (
-    "tumbling('1 month', zone='Europe/Berlin') is of the calendar of a zone, and the time column has none: its calendar is "
-    "its own; write zone='naive', or give the column its zone"
+    "tumbling('1 month', zone='Europe/Berlin') follows the calendar of a time zone, but the time column has none; "
+    "write zone='naive', or give the column its zone"
 )
 
 

@@ -486,8 +486,8 @@ def test_windows_that_lie_inside_each_other_are_found_however_many():
         ([(0, 2**62)], "`end` of window 0 is 4611686018427387904, further than event times reach"),
         ([(0, 2**64)], "`end` must hold timestamps or integers of 64 bits; got 18446744073709551616"),
         ([(0, 5), (6, "now")], "`end` must hold timestamps or integers of 64 bits; got int and str"),
-        ([(0, "2024-01-01")], "`start` and `end` must hold the same; got integers and timestamps"),
-        ({"start": [day(1)], "end": [dt.datetime(2024, 1, 2)]}, "`start` and `end` must hold the same; got timestamps with a "
+        ([(0, "2024-01-01")], "`start` and `end` must be of the same kind; got integers and timestamps"),
+        ({"start": [day(1)], "end": [dt.datetime(2024, 1, 2)]}, "`start` and `end` must be of the same kind; got timestamps with a "
             "time zone and timestamps without a time zone"),
         ({"begin": [0], "end": [1]}, "a table of edges needs a column 'start'; known: 'begin', 'end'"),
         ({"start": [0, 1], "end": [1]}, "`start` and `end` must be as long as each other; got 2 and 1"),

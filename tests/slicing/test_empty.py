@@ -156,8 +156,8 @@ def test_days_of_a_calendar_follow_each_other_where_clocks_change():
 )
 def test_windows_that_are_not_there_without_rows_are_refused(window):
     message = (
-        "query 'q': `empty` reports windows without rows, and only those of sw.tumbling, sw.sliding and sw.cumulative "
-        f"on event time are there without any; got {window!r}; leave `empty` out"
+        "query 'q': `empty` reports windows without rows, which only sw.tumbling, sw.sliding and sw.cumulative "
+        f"on event time have; got {window!r}; leave `empty` out"
     )
     with pytest.raises(QueryError, match=f"^{re.escape(message)}$") as caught:
         sw.Workload("t").query("q", window, empty=True, n=sw.count())

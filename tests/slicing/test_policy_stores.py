@@ -254,8 +254,8 @@ def test_spark_refuses_a_store_with_the_reason():
     from slicewise.spark import running
 
     message = (
-        "query 'q': `store` keeps the nodes of policy(keeps.<locals>.evict, every=rows(1)) for one process, and on "
-        "Spark many run it, whose state is in the checkpoint; leave it out"
+        "query 'q': `store` keeps the nodes of policy(keeps.<locals>.evict, every=rows(1)) for one process, but on "
+        "Spark many processes run it, with their state in the checkpoint; leave it out"
     )
     with pytest.raises(QueryError, match=f"^{re.escape(message)}$"):
         running.run(workload_on(MemoryStore()), None, None)

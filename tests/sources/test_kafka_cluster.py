@@ -238,7 +238,7 @@ def test_start_after_all_messages_is_refused_or_the_latest(fake):
     options = read_options(late, stream=True)
     message = (
         "partition 0 of topic 't' has no message at or after the time 99000 of `startingTimestamp`; "
-        '`startingOffsetsByTimestampStrategy` "latest" starts there with what comes'
+        '`startingOffsetsByTimestampStrategy` "latest" starts there with new messages'
     )
     with pytest.raises(sw.QueryError, match=f"^{re.escape(message)}$"):
         Cluster(options).resolve(options.start, [AT])

@@ -27,7 +27,7 @@ from slicewise.plan.panels import Form
 from slicewise.plan.plan import VALUES, plan_for
 from slicewise.plan.routes import carries_stamps
 from slicewise.results import CHANGES, Result
-from slicewise.slicing.input import CLOCK_TYPE, bounds_type
+from slicewise.slicing.intake.input import CLOCK_TYPE, bounds_type
 from slicewise.spark.output import LATE, LATE_CHANGE, REASON
 from slicewise.spark.source import TIME, Source, key_name, value_name
 from slicewise.spark.streaming import heartbeat, processor

@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 import slicewise as sw
 from slicewise.columns import type_name
 from slicewise.errors import StateError
-from slicewise.slicing.widening import is_widening
+from slicewise.slicing.state.widening import is_widening
 from slicewise.spark.streaming.shard_ids import shard_number
 from tests.matrices import few_quick
 from tests.profiles import fewer

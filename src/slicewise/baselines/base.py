@@ -19,8 +19,8 @@ from slicewise.baselines.technique import EMPTY, Context, Held, Technique
 from slicewise.baselines.windowing import Sessions
 from slicewise.errors import DataError, QueryError
 from slicewise.results import Result
-from slicewise.slicing.input import read_batch
-from slicewise.slicing.watermarks import check_not_back, to_watermark
+from slicewise.slicing.intake.input import read_batch
+from slicewise.slicing.intake.watermarks import check_not_back, to_watermark
 from slicewise.swag.base import FactCard
 from slicewise.times import INFINITY
 from slicewise.workload import Workload

@@ -19,10 +19,19 @@ from slicewise.kernels import order_by
 from slicewise.plan.plan import ARRIVAL, Plan, check_runnable, plan_for
 from slicewise.slicing.answers.lowering import joined_columns
 from slicewise.slicing.as_of import AsOf, Points
-from slicewise.slicing.input import Batch, bounds_type, column_in, conform, picked, read_batch, read_keys, to_times
+from slicewise.slicing.intake.input import (
+    Batch,
+    bounds_type,
+    column_in,
+    conform,
+    picked,
+    read_batch,
+    read_keys,
+    to_times,
+)
+from slicewise.slicing.intake.user_code import show_rows, take_window_failures
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.slicing.user_code import show_rows, take_window_failures
 from slicewise.workload import Query, Workload
 
 __all__ = ["attach", "check_attachable", "event_rows", "points_of", "raise_failures", "with_attached_names"]

@@ -25,9 +25,9 @@ from slicewise.plan.plan import Plan
 from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
 from slicewise.slicing.engine import Engine
+from slicewise.slicing.intake.gaps import TickGaps
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.discretisers import Discretiser, condition_column
-from slicewise.slicing.rows.gaps import TickGaps
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.rows.registry import discretisers_for

@@ -20,14 +20,14 @@ from slicewise.plan.panels import Form
 from slicewise.plan.plan import ARRIVAL, MaxSlice, Plan, check_max_slice, check_runnable, check_store, plan_for
 from slicewise.records import record
 from slicewise.results import Results
-from slicewise.slicing.adapting import StateLayout, adapted_state
-from slicewise.slicing.admission import Admission, IncomingRows, Refusal
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.held_rows import HeldRows, LateRow
-from slicewise.slicing.input import Batch, check_time, conform, parse_types
+from slicewise.slicing.intake.admission import Admission, IncomingRows, Refusal
+from slicewise.slicing.intake.held_rows import HeldRows, LateRow
+from slicewise.slicing.intake.input import Batch, check_time, conform, parse_types
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.restoring import continue_from
-from slicewise.slicing.snapshots import (
+from slicewise.slicing.state.adapting import StateLayout, adapted_state
+from slicewise.slicing.state.restoring import continue_from
+from slicewise.slicing.state.snapshots import (
     BoundState,
     Counters,
     OperatorState,

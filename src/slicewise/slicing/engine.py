@@ -21,6 +21,7 @@ from slicewise.plan.plan import Plan
 from slicewise.records import record
 from slicewise.results import Results
 from slicewise.slicing.answers.answers import Answers, ReportLimits
+from slicewise.slicing.intake.user_code import shows_rows, with_lifted
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.context_aware import ContextAwareQueries, ContextAwareStep
 from slicewise.slicing.rows.context_state import ContextAwareState, new_context_aware
@@ -32,7 +33,6 @@ from slicewise.slicing.time.slice_manager import SliceManager, TimeState
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.time.window_manager import Sessions
-from slicewise.slicing.user_code import shows_rows, with_lifted
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.times import INFINITY, Extent
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from slicewise.errors import DataError, RefusedRowsError, SlicewiseError
 from slicewise.results import Results
-from slicewise.slicing.ahead import AheadLimit
 from slicewise.slicing.core import Core
-from slicewise.slicing.input import Batch
+from slicewise.slicing.intake.ahead import AheadLimit
+from slicewise.slicing.intake.input import Batch
+from slicewise.slicing.intake.row_buffer import RowBuffer
+from slicewise.slicing.intake.user_code import take_window_failures
 from slicewise.slicing.outbox import Outbox
-from slicewise.slicing.row_buffer import RowBuffer
-from slicewise.slicing.user_code import take_window_failures
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 

@@ -1,7 +1,7 @@
 """The operator: a workload running in this process. Rows and watermarks in, results out.
 
-The public face of the core. It reads rows (:mod:`slicewise.slicing.input`), collects those that come one at a time,
-raises what is wrong with rows and windows, and hands out results.
+The public face of the core. It reads rows (:mod:`slicewise.slicing.intake.input`), collects those that come one at a
+time, raises what is wrong with rows and windows, and hands out results.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from slicewise.errors import DataError, QueryError
 from slicewise.plan.panels import Form
 from slicewise.plan.plan import ARRIVAL, Plan, check_runnable
 from slicewise.results import Results
-from slicewise.slicing.ahead import AheadLimit
 from slicewise.slicing.core import Core
 from slicewise.slicing.feed import Feed
-from slicewise.slicing.held_rows import LateRow
-from slicewise.slicing.input import read_batch, watermark_limit
-from slicewise.slicing.snapshots import OperatorState
+from slicewise.slicing.intake.ahead import AheadLimit
+from slicewise.slicing.intake.held_rows import LateRow
+from slicewise.slicing.intake.input import read_batch, watermark_limit
+from slicewise.slicing.intake.watermarks import check_not_back, divided, to_watermark, watermark_in
+from slicewise.slicing.state.snapshots import OperatorState
 from slicewise.slicing.stats import Stats, slices_table
-from slicewise.slicing.watermarks import check_not_back, divided, to_watermark, watermark_in
 from slicewise.times import INFINITY, largest_time
 from slicewise.windows import Window
 from slicewise.workload import Workload

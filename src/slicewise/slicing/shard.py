@@ -20,12 +20,12 @@ from slicewise.plan.plan import VALUES
 from slicewise.results import Results
 from slicewise.slicing.core import Core
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.input import EVENT_TIME, Batch, read_batch
+from slicewise.slicing.intake.input import EVENT_TIME, Batch, read_batch
+from slicewise.slicing.intake.user_code import joined_failures, take_window_failures
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.snapshots import Counters, OperatorState
+from slicewise.slicing.state.snapshots import Counters, OperatorState
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.slicing.user_code import joined_failures, take_window_failures
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 

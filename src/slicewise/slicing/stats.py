@@ -11,7 +11,7 @@ from slicewise.amounts import UNITS
 from slicewise.plan.plan import Plan
 from slicewise.slicing.engine import Engine, State
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.snapshots import Counters
+from slicewise.slicing.state.snapshots import Counters
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.times import INFINITY

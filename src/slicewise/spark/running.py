@@ -91,8 +91,8 @@ def _check_stores(workload: Workload) -> None:
     for query in workload.queries:
         if getattr(query.window, "store", None) is not None:
             raise QueryError(
-                f"query {query.name!r}: `store` keeps the nodes of {query.window!r} for one process, and on Spark many "
-                "run it, whose state is in the checkpoint; leave it out",
+                f"query {query.name!r}: `store` keeps the nodes of {query.window!r} for one process, but on Spark many "
+                "processes run it, with their state in the checkpoint; leave it out",
                 parameter="store",
                 query=query.name,
             )

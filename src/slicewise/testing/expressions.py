@@ -21,7 +21,7 @@ import pyarrow as pa
 from slicewise.columns import Column
 from slicewise.conditions.expression import Expression
 from slicewise.conditions.typed import Typed, typed
-from slicewise.slicing.input import value_in
+from slicewise.slicing.intake.input import value_in
 
 __all__ = ["OutOfTypeError", "computed_row", "expression_value", "given_columns", "is_meant"]
 

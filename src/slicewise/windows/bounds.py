@@ -68,7 +68,7 @@ class Bounds(NamedTuple):
         starts, ends = read_bounds(start, "start"), read_bounds(end, "end")
         if (starts.measure, starts.zoned) != (ends.measure, ends.zoned):
             raise QueryError(
-                f"`start` and `end` must hold the same; got {_kind(starts)} and {_kind(ends)}", parameter="table"
+                f"`start` and `end` must be of the same kind; got {_kind(starts)} and {_kind(ends)}", parameter="table"
             )
         bounds = cls(starts.values, ends.values, starts.measure, starts.zoned)
         wrong = np.flatnonzero(bounds.end <= bounds.start)

@@ -208,8 +208,8 @@ class CalendarSliding(ContextFree):
             )
         if not zoned and self.zone != NAIVE:
             raise DataError(
-                f"{self!r} is of the calendar of a zone, and the time column has none: its calendar is its own; write "
-                f"zone={NAIVE!r}, or give the column its zone"
+                f"{self!r} follows the calendar of a time zone, but the time column has none; write zone={NAIVE!r}, or "
+                "give the column its zone"
             )
 
     def __repr__(self) -> str:

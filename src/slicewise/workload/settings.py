@@ -88,8 +88,8 @@ def check_empty(query: str, window: Window, empty: Any) -> None:
         )
     if empty and not window.on_grid:
         raise QueryError(
-            f"query {query!r}: `empty` reports windows without rows, and only those of sw.tumbling, sw.sliding and "
-            f"sw.cumulative on event time are there without any; got {window!r}; leave `empty` out",
+            f"query {query!r}: `empty` reports windows without rows, which only sw.tumbling, sw.sliding and "
+            f"sw.cumulative on event time have; got {window!r}; leave `empty` out",
             parameter="empty",
             query=query,
         )

@@ -25,6 +25,8 @@ from slicewise.records import record
 from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut
 from slicewise.slicing.answers.reported import ReportedWindows
+from slicewise.slicing.intake.shown_columns import shown_columns
+from slicewise.slicing.intake.user_code import with_key
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.arriving_rows import ArrivingRows
 from slicewise.slicing.rows.compacting import moved, shifting, slice_ends
@@ -41,7 +43,6 @@ from slicewise.slicing.rows.slides import MeasureLimit, limit_of
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
-from slicewise.slicing.user_code import with_key
 from slicewise.slicing.window_ranges import NO_ROWS, WindowRanges
 from slicewise.times import INFINITY
 

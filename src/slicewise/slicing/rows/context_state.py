@@ -14,14 +14,14 @@ from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.records import record
 from slicewise.slicing.answers.reported import ReportedWindows
-from slicewise.slicing.input import conform
-from slicewise.slicing.part_labels import Labels, carried_parts, labels_from_data
+from slicewise.slicing.intake.input import conform
 from slicewise.slicing.rows.cut_updates import CachedCuts
 from slicewise.slicing.rows.discretisers import Remembered
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.ordered_rows import ARRIVAL, LAST_ARRIVAL
 from slicewise.slicing.rows.punctuation import PUNCTUATION
 from slicewise.slicing.rows.registry import discretisers_for
+from slicewise.slicing.state.part_labels import Labels, carried_parts, labels_from_data
 from slicewise.slicing.time.slices import Slices
 from slicewise.slicing.time.tuples import Tuples
 from slicewise.slicing.window_ranges import NO_ROWS

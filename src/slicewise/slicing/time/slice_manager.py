@@ -26,7 +26,7 @@ from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut, StoredPartials
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.answers.reported_ticks import ReportedTicks
-from slicewise.slicing.shown_columns import shown_columns
+from slicewise.slicing.intake.shown_columns import shown_columns
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.empty_windows import EmptyWindows

@@ -19,7 +19,7 @@ from slicewise.aggregates.ordering import sort_keys
 from slicewise.columns import Column
 from slicewise.kernels import KeyTimeIndex, bytes_of, expand_ranges, order_by, segment_lengths, segment_starts
 from slicewise.records import record
-from slicewise.slicing.shown_columns import is_lifted
+from slicewise.slicing.intake.shown_columns import is_lifted
 from slicewise.slicing.time.slices import Slices
 
 __all__ = ["Tuples"]

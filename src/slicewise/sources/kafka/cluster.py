@@ -117,7 +117,7 @@ class Cluster:
         if later and bound.option.startswith("starting") and not self._options.latest_if_no_match:
             raise QueryError(
                 f"{later[0]} has no message at or after the time {times[later[0]]} of `{bound.option}`; "
-                '`startingOffsetsByTimestampStrategy` "latest" starts there with what comes'
+                '`startingOffsetsByTimestampStrategy` "latest" starts there with new messages'
             )
         return offsets | self.offsets(dict.fromkeys(later, LATEST))
 

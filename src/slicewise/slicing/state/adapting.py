@@ -15,9 +15,9 @@ from slicewise.columns import Column
 from slicewise.plan.plan import Plan
 from slicewise.slicing.answers.reported import ReportedWindows
 from slicewise.slicing.engine import Engine, State
-from slicewise.slicing.input import conform
-from slicewise.slicing.part_labels import Labels, carried_parts, labels_from_data
+from slicewise.slicing.intake.input import conform
 from slicewise.slicing.rows.context_state import carried_queries, empty_sets
+from slicewise.slicing.state.part_labels import Labels, carried_parts, labels_from_data
 from slicewise.slicing.time.edges import Edges
 from slicewise.slicing.time.periodic import PeriodicWindows
 from slicewise.slicing.time.slice_manager import TimeState

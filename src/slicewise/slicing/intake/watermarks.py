@@ -11,7 +11,7 @@ import pyarrow as pa
 from slicewise.amounts import INTEGER, to_instant
 from slicewise.columns import Column
 from slicewise.errors import DataError, did_you_mean
-from slicewise.slicing.input import as_mapping, column_in, picked, value_in, watermark_limit
+from slicewise.slicing.intake.input import as_mapping, column_in, picked, value_in, watermark_limit
 from slicewise.workload import Workload
 
 __all__ = ["check_not_back", "divided", "to_watermark", "watermark_in"]

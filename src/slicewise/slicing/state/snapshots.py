@@ -21,10 +21,10 @@ from slicewise.columns import types_from_data, types_to_data
 from slicewise.errors import StateError
 from slicewise.plan.panels import Form
 from slicewise.results import Results
-from slicewise.slicing.adapting import StateLayout
 from slicewise.slicing.engine import State
-from slicewise.slicing.held_results import results_from_data, results_to_data
-from slicewise.slicing.held_rows import HeldRows
+from slicewise.slicing.intake.held_rows import HeldRows
+from slicewise.slicing.state.adapting import StateLayout
+from slicewise.slicing.state.held_results import results_from_data, results_to_data
 from slicewise.windows import Window
 from slicewise.workload import Workload
 

@@ -12,13 +12,13 @@ from slicewise.columns import type_name
 from slicewise.conditions.expression import derived_types
 from slicewise.errors import StateError
 from slicewise.plan.plan import Plan
-from slicewise.slicing.adapting import adapted_state, carried_state
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.input import check_time
+from slicewise.slicing.intake.input import check_time
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.snapshots import OperatorState, retire
+from slicewise.slicing.state.adapting import adapted_state, carried_state
+from slicewise.slicing.state.snapshots import OperatorState, retire
+from slicewise.slicing.state.widening import check_types, widened_state
 from slicewise.slicing.time.listed import ListedWindows
-from slicewise.slicing.widening import check_types, widened_state
 from slicewise.times import INFINITY
 from slicewise.workload import Workload
 

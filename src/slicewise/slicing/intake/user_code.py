@@ -27,8 +27,8 @@ from slicewise.errors import (
 from slicewise.labels import RowLabel
 from slicewise.plan.plan import Plan
 from slicewise.results import ResultSchema
+from slicewise.slicing.intake.python_dates import rows_beyond_python
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.python_dates import rows_beyond_python
 from slicewise.slicing.rows.discretisers import condition_column
 from slicewise.slicing.rows.punctuation import data_among
 from slicewise.slicing.time.tuples import Tuples

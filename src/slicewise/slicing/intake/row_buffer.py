@@ -19,8 +19,8 @@ from slicewise.amounts import INTEGER, to_instant
 from slicewise.columns import Column, arrow_of
 from slicewise.errors import DataError, did_you_mean
 from slicewise.results import Results
-from slicewise.slicing.ahead import AheadLimit
-from slicewise.slicing.input import ROWS, Batch, meant_rows, needs_unit, selected_rows, value_in
+from slicewise.slicing.intake.ahead import AheadLimit
+from slicewise.slicing.intake.input import ROWS, Batch, meant_rows, needs_unit, selected_rows, value_in
 from slicewise.times import INFINITY, LARGEST_TIME, largest_time
 from slicewise.workload import Workload
 

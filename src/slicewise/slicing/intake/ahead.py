@@ -16,7 +16,7 @@ from slicewise.amounts import INTEGER, Amount, Measure, format_instant, from_mic
 from slicewise.bad_rows import AHEAD
 from slicewise.errors import DataError, QueryError, RefusedRowsError
 from slicewise.labels import RowLabel
-from slicewise.slicing.input import Batch
+from slicewise.slicing.intake.input import Batch
 from slicewise.workload import Workload, read_clock, system_clock
 
 __all__ = ["AheadLimit", "ahead_length"]

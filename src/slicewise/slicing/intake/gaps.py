@@ -17,7 +17,8 @@ from slicewise.errors import RefusedRowsError
 from slicewise.kernels import order_by
 from slicewise.labels import RowLabel
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.input import Batch
+from slicewise.slicing.intake.input import Batch
+from slicewise.slicing.intake.window_gaps import KeyTimes, KnownWindows, WindowGap
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows import slides
 from slicewise.slicing.rows.context_aware import ContextAwareQueries
@@ -25,7 +26,6 @@ from slicewise.slicing.rows.discretisers import Discretiser
 from slicewise.slicing.rows.monotonic import fits_column
 from slicewise.slicing.rows.punctuation import data_among
 from slicewise.slicing.time.slices import Slices
-from slicewise.slicing.window_gaps import KeyTimes, KnownWindows, WindowGap
 from slicewise.slicing.window_ranges import NO_ROWS
 from slicewise.workload import Workload
 

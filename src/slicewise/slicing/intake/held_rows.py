@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slicewise.slicing.input import Batch
+from slicewise.slicing.intake.input import Batch
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.time.slices import Slices
 

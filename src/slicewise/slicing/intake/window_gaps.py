@@ -1,7 +1,7 @@
 """Window gaps: rows so far from the others of their key that very many empty windows would be due at once.
 
 Where a query reports empty windows, a single row with a wrong time, ten years ahead, would bring 315 million seconds
-without rows. Judged beside the ticks of :mod:`slicewise.slicing.rows.gaps`, and in the same way.
+without rows. Judged beside the ticks of :mod:`slicewise.slicing.intake.gaps`, and in the same way.
 """
 
 from __future__ import annotations

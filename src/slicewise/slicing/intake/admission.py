@@ -17,12 +17,12 @@ from slicewise.conditions.expression import derive
 from slicewise.errors import ExpressionError, RefusedRowsError
 from slicewise.records import record
 from slicewise.slicing.engine import Engine
-from slicewise.slicing.input import Batch, conform
+from slicewise.slicing.intake.gaps import GapError, TickGaps, has_ticks
+from slicewise.slicing.intake.input import Batch, conform
+from slicewise.slicing.intake.user_code import show_rows
 from slicewise.slicing.keys import KeyTable
-from slicewise.slicing.rows.gaps import GapError, TickGaps, has_ticks
 from slicewise.slicing.rows.punctuation import with_punctuation
 from slicewise.slicing.time.slices import Slices
-from slicewise.slicing.user_code import show_rows
 from slicewise.workload import Workload
 
 __all__ = ["Admission", "IncomingRows", "Refusal"]
