@@ -255,8 +255,7 @@ class CountWindows(Discretiser):
         every, length = int(self.periodic.every[0]), int(self.periodic.length[0])
         end = np.arange(self._next_end(undecided), passed + 1, every)
         start, zeros = end - length, np.zeros(len(end), np.int64)
-        # Slices hold rows before the old horizon, and these windows end behind it.
-        low, high = view.place_of(zeros, start), view.place_behind_slices(end)
+        low, high = view.place_of(zeros, start), view.place_of(zeros, end)
         windows = WindowRanges(zeros, view.keys[zeros], low, high, start, end, view.last_time(high - 1))
         begun = np.arange(self._next_end(reached) - length, reached, every)
         return windows, Retained(settled, view.place_of(zeros, begun))

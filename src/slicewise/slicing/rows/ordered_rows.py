@@ -131,13 +131,6 @@ class OrderedRows:
         last = before[-1]
         return np.where(wanted > last, wanted - (last - len(self.slice_places)), before.searchsorted(wanted))
 
-    def place_behind_slices(self, position: np.ndarray) -> np.ndarray:
-        """The same for positions of the only key behind all its slices, which are not looked for."""
-        wanted: np.ndarray = position - self._shift
-        if len(self.slice_places):
-            wanted -= self._rows_before[len(self.slice_places)] - len(self.slice_places)
-        return wanted
-
     def position_at(self, place: np.ndarray) -> np.ndarray:
         """For each key, the position of the row at a place, or the next position if the place is its end."""
         out: np.ndarray = self.before(place) + self._shift
