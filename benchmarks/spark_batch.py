@@ -1,17 +1,19 @@
 """How fast is batch on Spark?  One table per number of keys, one run, every answer checked.
 
-    python benchmarks/spark_batch.py [--rows N] [--keys K ...] [--only NAME ...] [--limit SECONDS] [--save FILE]
+    python benchmarks/spark_batch.py [--rows N] [--keys K ...] [--only NAME ...] [--limit SECONDS] [--cpu] [--save FILE]
 
 5 million rows of 16 keys over 5000 s, and again of 100 000 keys over 100 s: windows of 1000 s, 100 000 keys and 5000
 s would be half a billion results, whoever computes them; and sessions of 1000 keys over 5000 s. Each case stands
 beside Spark's own way, where there is one, and beside the floor: ``groupBy(keys, unix_micros(ts) div 1000000)``, which
-slices by the second and does nothing else. With few keys, which have rows in every second, sliding windows stand beside
-an expert's way: that grouping, and a RANGE frame over it.
+slices by the second and does nothing else. With few keys sliding windows stand beside an expert's way: that grouping,
+and a RANGE frame over it. Twenty of them are twenty frames put together, which Spark computes over one shuffle. Frames
+are segment trees, which Spark has since 4.2 and must be asked for, unless a case says that they are Spark's default.
 
-Data lies in Parquet; a measurement writes to the ``noop`` sink, after a first run that warms up, and is the median of
-the runs. Where they are to be told apart by little, ours and Spark's take turns. Elsewhere Spark's own way runs in a
-process of its own and is stopped when a run takes longer than ``--limit``: it may hang while it plans, when there is no
-job yet that could be cancelled.
+Data lies in Parquet; a measurement plans and writes to the ``noop`` sink, after a first run that warms up, and is the
+median of the runs. Where they are to be told apart by little, ours and Spark's take turns; ``--cpu`` measures these by
+CPU seconds of the JVM and of Python, on a machine that others use. Elsewhere Spark's own way runs in a process of its
+own and is stopped when a run takes longer than ``--limit``: it may hang while it plans, when there is no job yet that
+could be cancelled.
 
 Answers: the number of results and the sums of all totals and counts from Spark's own way, where it is fast enough to be
 asked again, and all windows of some keys from NumPy over the same rows.
@@ -25,14 +27,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from _harness import Spread, arguments, bar, clock, heading, in_turns, load, median_of, save
+from _harness import Spread, arguments, bar, clock, cpu_clock, heading, in_turns, load, median_of, save
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -47,6 +51,8 @@ GAPS, KEYS_OF_SESSIONS = ("8 milliseconds", "1 second", "5 minutes"), (16, 1000,
 #: The lengths of twenty sliding windows, in seconds.
 TWENTY = range(10, 210, 10)
 TOTALS = {"total": sw.sum("v"), "n": sw.count()}
+#: Whether Spark answers RANGE frames by trees, or folds every row of each.
+SEGMENT_TREE = "spark.sql.window.segmentTree.enabled"
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,10 @@ class Case:
     own: Callable[[DataFrame], DataFrame] | None = None
     #: Ours and Spark's take turns, in one session.
     in_turns: bool = False
-    #: Spark's way has no windows that end after the second of the last row.
-    until_last: bool = False
+    #: Spark's way has windows that end with a second of rows only.
+    at_rows: bool = False
+    #: Whether RANGE frames are segment trees.
+    trees: bool = True
 
 
 @dataclass(frozen=True)
@@ -73,13 +81,15 @@ class Data:
     span: int
     sample: dict[int, tuple[np.ndarray, np.ndarray]]
     shuffle: str | None
+    #: By what a run is timed.
+    now: Callable[[], float] = time.perf_counter
 
     def run(self, case: Case) -> DataFrame:
         """The results of a case by slicewise."""
         return case.workload.run(self.frame, shuffle=self.shuffle)
 
 
-def write_rows(spark: SparkSession, folder: Path, rows: int, keys: int, span: int, shuffle: str | None) -> Data:
+def write_rows(spark: SparkSession, folder: Path, rows: int, keys: int, span: int, **how: Any) -> Data:
     """Rows with random times, keys and values, from a seed, written once."""
     path = str(folder / f"rows-{keys}")
     step = span * SECOND // rows
@@ -95,7 +105,7 @@ def write_rows(spark: SparkSession, folder: Path, rows: int, keys: int, span: in
     order = np.lexsort((v, t, k))
     k, t, v = k[order], t[order], v[order]
     sample = {key: (t[k == key], v[k == key]) for key in range(CHECKED)}
-    return Data(frame, path, rows, keys, span, sample, shuffle)
+    return Data(frame, path, rows, keys, span, sample, **how)
 
 
 # The cases
@@ -166,12 +176,16 @@ def frames(lengths: Iterable[int]) -> Callable[[DataFrame], DataFrame]:
     def own(frame: DataFrame) -> DataFrame:
         found = []
         for length in lengths:
-            framed = Window.partitionBy("k").orderBy("s").rangeBetween(-(length - 1), 0)
-            sums = [F.sum(name).over(framed).alias(name) for name in ("total", "n")]
+            sums = [total.alias(name) for name, total in _framed(length).items()]
             found.append(floor(frame).select("k", F.lit(f"s{length}").alias("query"), "s", *sums))
         return reduce(DataFrame.union, found)
 
     return own
+
+
+def _framed(length: int) -> dict[str, F.Column]:
+    last = Window.partitionBy("k").orderBy("s").rangeBetween(-(length - 1), 0)
+    return {name: F.sum(name).over(last) for name in TOTALS}
 
 
 def slides(lengths: Iterable[int]) -> sw.Workload:
@@ -205,9 +219,18 @@ def sessions() -> Iterator[Case]:
         yield Case(f"session, {gap}", base().query("q", sw.session(gap), **TOTALS), own, in_turns=True)
 
 
+def beside_frames(lengths: Sequence[int], ways: Sequence[bool] = (True, False)) -> Iterator[Case]:
+    """Sliding windows beside an expert's way, whose frames are trees or Spark's default."""
+    name = "one beside a frame" if len(lengths) == 1 else "twenty beside frames"
+    for trees in ways:
+        named = name if trees else f"{name} by default"
+        yield Case(named, slides(lengths), frames(lengths), in_turns=True, at_rows=True, trees=trees)
+
+
 def cases(span: int, keys: int) -> Iterator[Case]:
     """The cases for so many keys."""
     if keys == KEYS_OF_SESSIONS[1]:
+        yield from beside_frames([100], ways=[True])
         yield from sessions()
         return
     tumbling = base().query("q", sw.tumbling("1 second"), **TOTALS)
@@ -215,8 +238,8 @@ def cases(span: int, keys: int) -> Iterator[Case]:
     yield Case("the same from a table", base().query("q", seconds_of_a_table(span), **TOTALS))
     yield Case("from an uneven table", base().query("q", uneven_table(span), **TOTALS))
     if keys <= KEYS_OF_SESSIONS[0]:
-        yield Case("one beside a frame", slides([100]), frames([100]), in_turns=True, until_last=True)
-        yield Case("twenty beside frames", slides(TWENTY), frames(TWENTY), in_turns=True, until_last=True)
+        yield from beside_frames([100])
+        yield from beside_frames(TWENTY)
     pair = (
         base()
         .query("q", sw.tumbling("1 second"), **TOTALS)
@@ -249,20 +272,20 @@ def floor(frame: DataFrame) -> DataFrame:
 # Measuring
 
 
-def seconds_of(frame: DataFrame) -> float:
-    """How long it takes to write all results nowhere."""
-    return clock(lambda: frame.write.format("noop").mode("overwrite").save())
+def seconds_of(run: Callable[[], DataFrame], now: Callable[[], float] = time.perf_counter) -> float:
+    """How long it takes to plan a DataFrame and to write all results nowhere."""
+    return clock(lambda: run().write.format("noop").mode("overwrite").save(), now)
 
 
 def both_seconds(case: Case, data: Data, runs: int, limit: float) -> tuple[float, float | None]:
     """How long slicewise takes, and Spark's own way, where there is one and it is done in time."""
     if case.in_turns:
-        pairs = in_turns(
-            runs + 1, *(lambda f=f: seconds_of(f()) for f in (lambda: data.run(case), lambda: _own(case, data)))
-        )
+        ways = (lambda: data.run(case), lambda: _own(case, data))
+        data.frame.sparkSession.conf.set(SEGMENT_TREE, str(case.trees).lower())
+        pairs = in_turns(runs + 1, *(lambda f=f: seconds_of(f, data.now) for f in ways))
         ours, own = (Spread.of(seconds[1:]).median for seconds in pairs)
         return ours, own
-    ours = median_of(lambda: seconds_of(data.run(case)), runs)
+    ours = median_of(lambda: seconds_of(lambda: data.run(case), data.now), runs)
     return ours, None if case.own is None else own_seconds(case, data, runs, limit)
 
 
@@ -297,13 +320,11 @@ def run_own(name: str, path: str, span: str, keys: str, runs: str) -> None:
     print("ready", flush=True)
     for _ in range(int(runs) + 1):
         assert case.own is not None
-        print(seconds_of(case.own(frame)), flush=True)
+        print(seconds_of(lambda: case.own(frame)), flush=True)
 
 
 def session() -> SparkSession:
-    return local_session(
-        "benchmark", conf={"spark.driver.memory": "6g", "spark.sql.window.segmentTree.enabled": "true"}
-    )
+    return local_session("benchmark", conf={"spark.driver.memory": "6g", SEGMENT_TREE: "true"})
 
 
 # Answers
@@ -314,8 +335,7 @@ def check(case: Case, data: Data, own_in_time: bool) -> int:
     found = data.run(case)
     mine = _summary(found)
     if own_in_time and case.own is not None:
-        last = F.timestamp_micros(F.lit(_last_second(data) + SECOND))
-        both = _summary(found.where(F.col("window.end") <= last)) if case.until_last else mine
+        both = _summary(_at_rows(found, data)) if case.at_rows else mine
         assert both == _summary(case.own(data.frame)), f"{case.name}: {both}, Spark says otherwise"
     shown = found.where(F.col("k") < CHECKED).select(
         "k",
@@ -337,10 +357,11 @@ def check(case: Case, data: Data, own_in_time: bool) -> int:
     return mine[0]
 
 
-def _last_second(data: Data) -> int:
-    """The second of the last row, which all keys have rows in where an expert's way is compared."""
-    last = int(data.frame.agg(F.unix_micros(F.max("ts"))).collect()[0][0])
-    return last // SECOND * SECOND
+def _at_rows(results: DataFrame, data: Data) -> DataFrame:
+    """The results of windows whose last second has rows."""
+    end = F.timestamp_seconds(F.col("s") + 1)
+    seconds = floor(data.frame).select(F.col("k").alias("key"), end.alias("at"))
+    return results.join(seconds, (F.col("k") == F.col("key")) & (F.col("window.end") == F.col("at")), "left_semi")
 
 
 def _summary(frame: DataFrame) -> tuple[int, int, int]:
@@ -372,13 +393,18 @@ def _expected(window: object, times: np.ndarray, values: np.ndarray) -> tuple[np
 
 
 def measure(data: Data, only: list[str], runs: int, limit: float) -> Iterator[dict]:
-    print(f"\n{data.rows:,} rows, {data.keys:,} keys, {data.span} s of data, shuffle={data.shuffle!r}")
-    base_time = median_of(lambda: seconds_of(floor(data.frame)), runs)
+    clocked = "CPU" if data.now is cpu_clock else "wall"
+    print(
+        f"\n{data.rows:,} rows, {data.keys:,} keys, {data.span} s of data, shuffle={data.shuffle!r}, {clocked} seconds"
+    )
+    base_time = median_of(lambda: seconds_of(lambda: floor(data.frame), data.now), runs)
     print(f"  {'':<28} {'results':>11} {'s':>7} {'M rows/s':>9} {'Spark, s':>9} {'x Spark':>8} {'x floor':>8}")
     print(f"  {'floor: group by second':<28} {'':>11} {base_time:>7.2f} {data.rows / base_time / 1e6:>9.2f}")
     yield {"keys": data.keys, "case": "floor", "seconds": base_time, "rows": data.rows}
     for case in cases(data.span, data.keys):
         if only and not any(name in case.name for name in only):
+            continue
+        if data.now is cpu_clock and not case.in_turns:
             continue
         ours, own = both_seconds(case, data, runs, limit)
         results = check(case, data, own_in_time=own is not None and own < limit / 4)
@@ -393,6 +419,7 @@ def measure(data: Data, only: list[str], runs: int, limit: float) -> Iterator[di
         yield {
             "keys": data.keys,
             "shuffle": data.shuffle,
+            "clock": clocked,
             "case": case.name,
             "rows": data.rows,
             "results": results,
@@ -432,10 +459,10 @@ def bars(found: list[dict]) -> None:
         pair = [by.get((few, name)) for name in names]
         if pair[0] and pair[1]:
             bar(f"{what}, within 1.5 times of tumbling", pair[0]["seconds"] / pair[1]["seconds"], at_most=1.5)
-    for name, least in (("one beside a frame", 1), ("twenty beside frames", 5)):
-        if (few, name) in by:
-            bar(f"{name}, at least {least} times as fast", against_spark(by[few, name]), at_least=least)
     for f in found:
+        if "beside" in f["case"]:
+            least = 5 if f["case"].startswith("twenty") else 1
+            bar(f"{f['case']}, {f['keys']:,} keys, at least {least} times as fast", against_spark(f), at_least=least)
         if f["case"].startswith("session"):
             bar(f"{f['case']}, {f['keys']:,} keys, never slower than Spark", against_spark(f), at_least=1)
     slowest = [(against_spark(f), f["case"]) for f in found if f["keys"] == many and (f.get("spark") or f.get("limit"))]
@@ -492,6 +519,7 @@ def main() -> None:
     parser.add_argument("--shuffle", choices=["slices", "rows"], help="instead of what slicewise chooses")
     parser.add_argument("--limit", type=float, default=600, help="stop Spark's own way after so many seconds")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--cpu", action="store_true", help="CPU seconds, and only cases in turns; on Linux")
     parser.add_argument("--draw", type=Path, help="draw figures that were saved before, and do nothing else")
     parser.add_argument("--own", nargs=5, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -504,13 +532,15 @@ def main() -> None:
     spark = session()
     print(heading(Spark=spark.version))
     found: list[dict] = []
+    how = {"shuffle": given.shuffle, "now": cpu_clock if given.cpu else time.perf_counter}
     with tempfile.TemporaryDirectory() as folder:
         for keys in given.keys:
             span = (5000 if keys <= 1000 else 100) * given.rows // 5_000_000
-            data = write_rows(spark, Path(folder), given.rows, keys, max(span, 20), given.shuffle)
-            found += measure(data, given.only, given.runs, given.limit)
+            data = write_rows(spark, Path(folder), given.rows, keys, max(span, 20), **how)
+            for figures in measure(data, given.only, given.runs, given.limit):
+                found.append(figures)
+                save(given.save, found)  # a run that is stopped keeps what it has
     bars(found)
-    save(given.save, found)
     spark.stop()
 
 

@@ -406,15 +406,12 @@ def _windows(block: Block, schema: ResultSchema, arrow: pa.Schema) -> dict[str, 
 
 def value_column(block: Block, schema: ResultSchema, name: str, type_: pa.DataType) -> pa.Array:
     """One result column, which each query of the block may hold at another position, or not at all."""
-    place_in = np.array([columns.index(name) if name in columns else -1 for _, columns in schema.queries])
-    # Which queries there are is counted: to look for the different places of results takes far longer.
-    asked = np.bincount(block.query, minlength=len(place_in)) > 0
-    places = np.unique(place_in[asked]) if block.values else np.array([-1])
+    place_in = np.array([c.index(name) if block.values and name in c else -1 for _, c in schema.queries])
+    places = np.unique(place_in[np.bincount(block.query, minlength=len(place_in)) > 0])  # far fewer than results
     if len(places) == 1:
         return pa.nulls(len(block), type_) if places[0] < 0 else block.values[places[0]].to_arrow().cast(type_)
-    position = place_in[block.query]
     out = np.empty(len(block), object)
     for place in places[places >= 0]:
-        here = position == place
+        here = place_in[block.query] == place
         out[here] = block.values[place].take(here).to_objects()
     return pa.array(out.tolist(), type_)
