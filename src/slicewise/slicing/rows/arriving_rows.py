@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from slicewise.columns import Column
+from slicewise.slicing.intake.shown_columns import shown_columns
 from slicewise.slicing.rows.discretisers import Discretiser
 from slicewise.slicing.rows.monotonic import fits_column, fitting
 from slicewise.slicing.rows.ordered_rows import ARRIVAL
 from slicewise.slicing.rows.punctuation import data_among, without_punctuation
-from slicewise.slicing.shown_columns import shown_columns
 from slicewise.slicing.time.tuples import Tuples
 
 __all__ = ["ArrivingRows"]

@@ -25,7 +25,6 @@ from slicewise.records import record
 from slicewise.results import Block
 from slicewise.slicing.answers.answers import Answers, QueryFanOut
 from slicewise.slicing.answers.reported import ReportedWindows
-from slicewise.slicing.intake.shown_columns import shown_columns
 from slicewise.slicing.intake.user_code import with_key
 from slicewise.slicing.keys import KeyTable
 from slicewise.slicing.rows.arriving_rows import ArrivingRows
