@@ -122,7 +122,11 @@ def test_a_data_frame_is_a_table(spark, rows):
     ("points", "choice"),
     [
         ([0, 7], "edges"),
-        (list(range(0, 1000, 10)), "buckets"),
+        ([-3, 0, 7], "edges"),
+        ([-3, 4, 11], "grid"),
+        (list(range(0, 1000, 10)), "grid"),
+        ([2**59 + n * 10**12 for n in range(2**17)], "grid"),
+        ([*range(-500, 500, 10), 491], "buckets"),
         ([2**59 + n * n * 10**9 for n in range(100)], "buckets"),
         ([*range(50), 2**40], "lookup"),
     ],

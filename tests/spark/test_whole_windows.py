@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
@@ -35,6 +36,8 @@ def table(*bounds: tuple[float, float]) -> sw.windows.TableEdges:
 TABLES = {
     "beside each other": table((0, 8), (8, 30), (30, 31.5)),
     "with gaps": table((-100, -1), (0, 8), (9, 30), (30, 31.5), (90, 91)),
+    "of a second each": table(*[(i + 0.3, i + 1.3) for i in range(-1, 100)]),
+    "every other second": table(*[(i, i + 1) for i in range(0, 100, 2)]),
     "many": table(*[(i + i % 3 / 7, i + 1 + (i + 1) % 3 / 7) for i in range(100)]),
     "many with gaps": table(*[(i + i % 3 / 7, i + 0.5) for i in range(100)]),
     "far apart": table((0, 0.000001), (0.000001, 1), (50, 10**6)),
@@ -71,6 +74,65 @@ def test_so_are_calendars_and_schedules_once_they_are_listed(rows, capsys):
     workload = sw.Workload("ts", keys=["k"]).query("q", sw.tumbling("1 day", zone="Europe/Berlin"), **AGGREGATES)
     assert not is_composed(workload.run(days), capsys)
     compare(on_spark(workload, days), in_process(workload, days.where("ts is not null")), ["k"])
+
+
+def bounds_by_chance(seed: int) -> list[tuple[int, int]]:
+    """Windows that do not overlap: in a row, in a row that may have gaps, uneven, and few that are far apart."""
+    random = np.random.default_rng(seed)
+    count = int(random.integers(3, 60))
+    lengths = {
+        0: np.full(count, random.integers(1, 50)),
+        1: np.full(count, random.integers(1, 50)),
+        2: random.integers(1, 50, count),
+        3: random.choice([1, 10**5], min(count, 16)),
+    }[seed % 4]
+    edges = np.cumsum(lengths) - random.integers(0, 10**4)
+    kept = np.flatnonzero((random.random(len(edges) - 1) < 0.7) | (seed % 8 in (0, 2)))
+    return [(int(edges[i]), int(edges[i + 1])) for i in (kept if len(kept) else [0])]
+
+
+DAY = 86_400 * SECOND
+#: Days as times of Spark; a day in the table of edges, and in the results.
+TIMES = {
+    "timestamp": (f"timestamp_micros(n * {DAY})", DAY, DAY),
+    "without a zone": ("timestamp_ntz '1970-01-01' + make_dt_interval(cast(n as int))", DAY, DAY),
+    "date": ("date_from_unix_date(cast(n as int))", DAY, DAY),
+    "seconds": ("n * 86400", 86_400, DAY),
+    "numbers": ("n", 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_windows_of_any_table_hold_the_rows_between_their_bounds(spark, capsys, name):
+    """By definition, at each edge and beside it, before and after all of them, and without a time."""
+    time, given_day, shown_day = TIMES[name]
+    unit = "seconds" if name == "seconds" else None
+    for seed in range(8):
+        bounds = bounds_by_chance(seed)
+        times = sorted({at + d for bound in bounds for at in bound for d in (-1, 0, 1)} | {-(10**5), 10**5 * 6, 0})
+        frame = spark.createDataFrame(pa.table({"n": [*times, None, *times[::3]]}).to_pandas().astype("Int64"))
+        given = pa.array(np.array(bounds).T.reshape(-1) * given_day)
+        if name in ("timestamp", "without a zone", "date"):
+            given = given.cast(pa.timestamp("us", None if name == "without a zone" else "UTC"))
+        start, end = given[: len(bounds)], given[len(bounds) :]
+        workload = sw.Workload("t", unit=unit).query("q", sw.edges({"start": start, "end": end}), n=sw.count())
+        results = workload.run(frame.selectExpr(f"{time} as t"))
+        assert not is_composed(results, capsys)
+        found = results.select("window.start", "window.end", "n").toArrow()
+        counted = {(s, e): sum(s <= t < e for t in [*times, *times[::3]]) for s, e in bounds}
+        at = [np.array(found.column(c).cast(pa.int64())) // shown_day for c in ("start", "end")]
+        shown = dict(zip(zip(*(x.tolist() for x in at), strict=True), found.column("n").to_pylist(), strict=True))
+        assert shown == {bound: n for bound, n in counted.items() if n}, seed
+
+
+def test_a_plan_holds_the_numbers_of_a_table_three_times_and_those_of_a_grid_never(rows):
+    """Spark takes longer to plan them than to look them up, and would look them up again for each error."""
+    base = sw.Workload("ts", keys=["k"])
+    for name, times in (("of a second each", 0), ("many", 3), ("many with gaps", 3)):
+        results = base.query("q", TABLES[name], **AGGREGATES).run(rows)
+        plan = results._jdf.queryExecution().optimizedPlan().toString()
+        arrays = re.findall(r"\[-?\d+(?:,-?\d+){50,}\]", plan)
+        assert len(arrays) == times, name
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def _run_whole(
 ) -> DataFrame | None:
     """The results where Spark's own functions give them, and nothing is composed; None elsewhere."""
     if has_whole_windows(source.workload):
-        return run_whole_slices(source, with_added(rows, cells), CELL, schema)
+        return run_whole_slices(source, rows, cells[CELL], schema)
     if shuffle == ROWS and has_short_sessions(source.workload):
         return run_whole_sessions(source, rows, schema)
     return None

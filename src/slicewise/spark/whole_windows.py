@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, GroupedData, Window
 from pyspark.sql import functions as F
 
 from slicewise.results import ResultSchema
-from slicewise.spark.cells import first_behind, value_at
+from slicewise.spark.cells import Buckets, constants, spacing
 from slicewise.spark.known_frame import with_added
 from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import whole_window
@@ -22,30 +23,50 @@ from slicewise.windows.listings import EdgeTable
 
 __all__ = ["run_whole_sessions", "run_whole_slices"]
 
-#: Whether a row joins the session of the row before, when its session starts, and when that ends.
-JOINS, START, END = "joins", "session_start", "session_end"
+#: Whether a row joins the session of the row before, when its window starts, and when that ends.
+JOINS, START, END = "joins", "window_start", "window_end"
+#: Where a row lies among the edges of a table.
+BUCKET = "bucket"
 
 
-def run_whole_slices(source: Source, rows: DataFrame, cell: str, schema: ResultSchema) -> DataFrame | None:
-    """The results of a query whose windows are slices, over rows with their cells; None where they must be composed."""
+class Placed(NamedTuple):
+    """Rows with the window that they lie in.
+
+    Attributes
+    ----------
+    bounds
+        The columns that tell windows apart: the start, and where the end does not follow from it, the end.
+    end
+        The end of a window, from these columns.
+    held
+        Whether there is a window at all, from these columns; None where there always is.
+    """
+
+    rows: DataFrame
+    bounds: tuple[str, ...]
+    end: Expression
+    held: Expression | None = None
+
+
+def run_whole_slices(source: Source, rows: DataFrame, cell: Expression, schema: ResultSchema) -> DataFrame | None:
+    """The results of a query whose windows are slices, ``cell`` the start of a row's; None where they are composed."""
     (query,) = source.workload.queries
-    start = F.col(cell)
     table = query.window.listing
     if isinstance(table, EdgeTable):
-        end, shown_end = _end_in(table, start), first_behind(start, table.edges)
+        placed = _in_table(rows, cell, table)
     else:
         family = query.window.family
         assert family is not None
-        end = shown_end = start + F.lit(family.length)
-    values = None if end is None else _values(source, schema, start, shown_end)
-    if end is None or values is None:
+        placed = Placed(with_added(rows, {START: cell}), (START,), F.col(START) + F.lit(family.length))
+    values = None if placed is None else _values(source, schema, F.col(START), placed.end)
+    if placed is None or values is None:
         return None
-    grouped = rows.groupBy(*source.key_names, cell)
-    if isinstance(table, EdgeTable):
-        windows = _held(grouped, _is_held(table, start, end), values)
+    grouped = placed.rows.groupBy(*source.key_names, *placed.bounds)
+    if placed.held is not None:
+        windows = _held(grouped, placed.held, values)
     else:
         windows = grouped.agg(*(function.alias(name) for name, function in values.items()))
-    return _to_user(windows, source, schema, start, end, values)
+    return _to_user(windows, source, schema, F.col(START), placed.end, values)
 
 
 def run_whole_sessions(source: Source, rows: DataFrame, schema: ResultSchema) -> DataFrame | None:
@@ -93,18 +114,26 @@ def _held(grouped: GroupedData, held: Expression, values: Mapping[str, Expressio
     return grouped.agg(F.when(F.count(F.lit(1)) > 0, held).alias("held"), *aggregates).where("held")
 
 
-def _is_held(table: EdgeTable, start: Expression, end: Expression) -> Expression:
-    """Whether a window begins at an edge; cheaper where each begins at the end of the one before."""
-    if len(table.edges) == len(table.list.start) + 1:
-        return start.between(int(table.edges[0]), int(table.edges[-1]) - 1)
-    return end > -INFINITY
+def _in_table(rows: DataFrame, cell: Expression, table: EdgeTable) -> Placed | None:
+    """Rows with the window of a table that they lie in; None where that is not found in the JVM.
 
-
-def _end_in(table: EdgeTable, start: Expression) -> Expression | None:
-    """Where the window ends that starts there; -INFINITY where none does, None where that is not found in the JVM."""
-    ends = np.full(len(table.edges), -INFINITY)
-    ends[np.searchsorted(table.edges, table.list.start)] = table.list.end
-    return value_at(start, table.edges, ends)
+    Numbers of a table take Spark long to plan, many times more than to look up. So each array of them stands in the
+    plan once or twice: rows are grouped by both bounds of their window, and no end is looked up from its start.
+    """
+    start, step = F.col(START), spacing(table.edges)
+    if step is not None and len(table.edges) == len(table.list.start) + 1:
+        held = start.between(int(table.edges[0]), int(table.edges[-1]) - 1)
+        return Placed(with_added(rows, {START: cell}), (START,), start + F.lit(step), held)
+    buckets = Buckets.among(table.edges)
+    if buckets is None:
+        return None
+    # What no window holds is one group, wherever it lies.
+    inside = np.isin(buckets.start, table.list.start)
+    listed = {START: np.where(inside, buckets.start, -INFINITY), END: np.where(inside, buckets.end, -INFINITY)}
+    # One after another: what is read twice is computed once.
+    rows = with_added(rows, {BUCKET: buckets.holding(F.col(TIME))})
+    bounds = {name: F.get(constants(at), F.col(BUCKET)) for name, at in listed.items()}
+    return Placed(with_added(rows, bounds), (START, END), F.col(END), start > -INFINITY)
 
 
 def _label(name: str, source: Source, schema: ResultSchema, start: Expression, end: Expression) -> Expression:
