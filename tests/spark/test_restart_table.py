@@ -86,8 +86,8 @@ CASES = {
     "another count": Case("a query is changed", [COUNTING, STAYS.query("q", FIVE_ROWS, m=sw.min("v"))], AGAIN),
     "a count again": Case("a query is changed", [COUNTING, STAYS, COUNTING], AGAIN),
     "none stays": Case("a query is removed", [STAYS, BASE.query("q", TENS, n=sw.count())], "and none is the same"),
-    "a longer value": Case("a column that", [COUNTING, COUNTING], how={"types": {**TYPES, "v": pa.int64()}}),
-    "a longer key": Case("a column that", [COUNTING, COUNTING], how={"types": {**TYPES, "k": pa.int64()}}),
+    "a longer value": Case("the type of a key", [COUNTING, COUNTING], how={"types": {**TYPES, "v": pa.int64()}}),
+    "a longer key": Case("the type of a key", [COUNTING, COUNTING], how={"types": {**TYPES, "k": pa.int64()}}),
     "another value": Case(
         "any other type",
         [STAYS, STAYS],

@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 from functools import cache
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from pyspark.sql import Row
 import slicewise as sw
 from slicewise import plain
 from slicewise.errors import QueryError, StateError
+from slicewise.spark.streaming import chunks
 from slicewise.spark.streaming.decoded import DecodedShards
 from slicewise.spark.streaming.processor import HEAD
 from tests.matrices import first_quick
@@ -105,9 +107,10 @@ def with_trust(workload, *classes):
 
 @cache
 def written():
-    """What the shards hold after four micro-batches."""
+    """What the shards hold after four micro-batches, everything in chunks of its own, however small."""
     stream = FakeStream(MIXED, types=TYPES, workers=Workers(0))
-    run_for(stream, range(4))
+    with mock.patch.object(chunks, "SMALL", 0):
+        run_for(stream, range(4))
     return {shard: dict(handle.map.data) for shard, handle in stream.handles.items()}
 
 

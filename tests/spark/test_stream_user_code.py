@@ -126,8 +126,8 @@ def test_bad_fail_stops_at_a_window_without_a_value_and_names_it():
     stream = FakeStream(BASE.query("q", sw.tumbling(10), x=FAILING["commutative"]("v")), bad="fail")
     stream.batch([[row(1, 9)]])
     message = (
-        "query 'q', key k='a', window [0, 10): `combine` of commutative('v') raised OverflowError('too much'); mend "
-        "it, or take it out of the workload"
+        "query 'q', key k='a', window [0, 10): `combine` of commutative('v') raised OverflowError('too much'); fix "
+        "it, or remove it from the workload"
     )
     with pytest.raises(UserCodeInWindowError, match=f"^{re.escape(message)}$"):
         stream.batch([[row(2, 9), row(40, 1)]])
