@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+#: This file has no examples, and pytest takes it for the one of the same name in docs/.
+collect_ignore = ["conftest.py"]
 #: Examples in which a stream runs.
 STREAMS = {"slicewise.spark.probing.probe", "slicewise.spark.shipping.ship"}
 
