@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import numpy as np
@@ -17,7 +16,7 @@ import slicewise as sw
 from slicewise.plan.plan import SORTED, plan_for
 from slicewise.same import is_same
 from slicewise.slicing import with_attached_names
-from slicewise.spark import attaching
+from slicewise.spark import attaching, sorted_runs
 from slicewise.spark.rough_order import ROUGH, TIME_BITS, RoughOrder
 from slicewise.spark.types import spark_type
 from slicewise.testing import attached
@@ -239,23 +238,24 @@ def rough(row):
     return (HASHES[row["k"]] << TIME_BITS) + time
 
 
-def runner_of(workload, ties_broken):
+def runner_of(workload):
     types = {name: TYPES[name] for name in TYPES if name != "t"}
     make_plan = partial(plan_for, workload, types, time_type=pa.int64(), ties=SORTED, over_rows=True)
     inputs = {name: name for name in workload.inputs}
     types = {n: TYPES[n] for n in inputs}
-    return attaching.PointRunner(make_plan, types, "t", ["key"], inputs, {"p0": "id"}, ROUGHLY, ties_broken)
+    return attaching.PointRunner(make_plan, types, "t", ["key"], inputs, {"p0": "id"}, ROUGHLY)
 
 
 @given(
     st.lists(some.rows(), min_size=1, max_size=40),
     st.integers(1, 9),
     st.integers(1, 5),
-    st.booleans(),
+    st.sampled_from([0, 500, sorted_runs.IN_MEMORY]),
+    st.randoms(use_true_random=False),
     st.sampled_from(["points", "rows", "some of the rows"]),
 )
-def test_pieces_of_any_size_give_the_same_answers(stream, chunk, batch_rows, ties_broken, asked):
-    """Keys of one hash come mixed, and so do rows of nearly equal time, unless the JVM compares more than numbers.
+def test_pieces_of_any_size_give_the_same_answers(stream, chunk, batch_rows, in_memory, shuffled, asked):
+    """Rows come in any order, keys of one hash and rows of nearly equal time stay mixed; runs are in files or not.
 
     Points are rows of their own, or the rows themselves, all of which or some of which are events.
     """
@@ -278,17 +278,16 @@ def test_pieces_of_any_size_give_the_same_answers(stream, chunk, batch_rows, tie
         events = [row for row in stream if row["o"] % 3]
     else:
         rows = list(stream)
-    rows.reverse()
-    if ties_broken:
-        rows.sort(key=lambda r: (str(r["k"]), -math.inf if r["t"] is None else r["t"], r["o"] or 0))
-    rows.sort(key=rough)
+    shuffled.shuffle(rows)
     names = {"t": pa.int64(), "key": pa.string(), "v": pa.int64(), "o": pa.int64(), "id": pa.int64(), ROUGH: pa.int64()}
     table = pa.Table.from_pylist(
         [{**row, "key": row["k"], ROUGH: rough(row)} for row in rows], pa.schema([*names.items(), *flags.items()])
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attaching, "CHUNK", chunk)
-        runner = runner_of(with_attached_names(workload, []), ties_broken)
+        patch.setattr(sorted_runs, "SAMPLED", 1)
+        patch.setattr(sorted_runs, "IN_MEMORY", in_memory)
+        runner = runner_of(with_attached_names(workload, []))
         found = list(runner(iter(table.to_batches(max_chunksize=batch_rows))))
     near = [{**row, "t": None if abs(row["t"] or 0) > 2**60 else row["t"]} for row in events]
     at = [(None if abs(row["t"] or 0) > 2**60 else row["t"], (row["k"],)) for row in points]

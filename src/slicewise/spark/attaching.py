@@ -1,8 +1,9 @@
-"""Attaching on Spark: points and events come together by key, in rough order, and Python answers them piece by piece.
+"""Attaching on Spark: points and events come together by key, and Python answers them piece by piece in rough order.
 
-Where the points are the events, every row is both and is sent once; else the two are united. The JVM sorts them by key
-and time as far as it does so fast (:mod:`slicewise.spark.rough_order`), NumPy does the rest. A partition is read as it
-comes: what is kept of it is a piece, and of the keys that are not finished the events that later points may still see.
+Where the points are the events, every row is both and is sent once; else the two are united. The JVM brings all rows of
+a key together and numbers them (:mod:`slicewise.spark.rough_order`); NumPy sorts them by these numbers into pieces
+(:mod:`slicewise.spark.sorted_runs`) and each piece by key and time. Behind a piece the events that later points may
+still see are kept, of the keys that are not finished.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from slicewise.slicing import (
     with_attached_names,
 )
 from slicewise.spark.arrow_io import BATCH_ROWS, tables_of
-from slicewise.spark.computed_columns import is_data, is_meant, with_computed, with_data, with_meant
+from slicewise.spark.computed_columns import is_data, is_meant, with_data, with_meant
 from slicewise.spark.key_numbers import KeyNumbers, number_keys
 from slicewise.spark.known_frame import named
 from slicewise.spark.output import check_known_types
 from slicewise.spark.rough_order import ROUGH, RoughOrder
-from slicewise.spark.row_order import in_order
 from slicewise.spark.session import check_workers, setting
+from slicewise.spark.sorted_runs import SortedRuns
 from slicewise.spark.source import TIME, Source, column, key_name, value_name
 from slicewise.spark.types import reaches_python, read, spark_type
 from slicewise.times import largest_time
@@ -50,7 +51,7 @@ from slicewise.workload import Workload, without_punctuation, without_where
 
 __all__ = ["PointRunner", "attach"]
 
-#: How many rows are taken at once, or more: as many again as are kept of the key that is not finished.
+#: How many rows are sorted and taken at once; or more, as many again as are kept of the key that is not finished.
 CHUNK = 200_000
 #: What a row is, where not every row that has a time is an event, and where not every row is a point.
 IS_EVENT, IS_POINT = "is_event", "is_point"
@@ -72,10 +73,10 @@ def attach(workload: Workload, points: Any, events: Any, time: str | None) -> Da
     columns = [_point_name(i) for i in range(len(points.columns))]
     asking = _renamed(asking, columns)
     if events is None and asking.workload.time == workload.time:
-        source = dataclasses.replace(_renamed(source, columns), ties=tie_columns(workload))
+        source = _renamed(source, columns)
         rows, flags, places = _both(source, columns)
     else:
-        source = dataclasses.replace(with_data(with_meant(source)), ties=tie_columns(workload))
+        source = with_data(with_meant(source))
         rows, flags, places = _united(source, asking, columns)
     described = without_punctuation(without_where(source.workload))
     inputs = {name: places[value_name(i)] for i, name in enumerate(source.inputs) if name in described.inputs}
@@ -83,7 +84,7 @@ def attach(workload: Workload, points: Any, events: Any, time: str | None) -> Da
     given_back = [places[name] for name in columns]
     names = list(dict.fromkeys([places[TIME], *flags, *keys, *inputs.values(), *given_back]))
     order = RoughOrder.of(source.time_type, workload.unit)
-    rows = _sorted(rows, source, places[TIME], keys, names, order)
+    rows = _by_key(rows, source, places[TIME], keys, names, order)
     names.append(ROUGH)
     types = dict(source.types)
     make_plan = partial(plan_for, described, types, time_type=source.time_type, ties=SORTED, over_rows=True)
@@ -93,7 +94,7 @@ def attach(workload: Workload, points: Any, events: Any, time: str | None) -> Da
     added = [T.StructField(_value_name(i), spark_type(t)) for i, t in enumerate(values.column_types.values())]
     read_types = {name: types[name] for name in inputs}
     back = dict(zip(columns, given_back, strict=True))
-    runner = PointRunner(make_plan, read_types, places[TIME], keys, inputs, back, order, bool(source.ties))
+    runner = PointRunner(make_plan, read_types, places[TIME], keys, inputs, back, order)
     sent = named(rows.select(*names), names).mapInArrow(runner.__call__, T.StructType([*fields, *added]))
     given = zip(columns, points.schema.fields, strict=True)
     return sent.select(
@@ -119,7 +120,6 @@ def _both(source: Source, columns: Sequence[str]) -> tuple[DataFrame, list[str],
     meant = F.coalesce(is_meant(source), F.lit(False)) & is_data(source)
     flags = [IS_EVENT] if filtered else []
     rows = source.projected(*(meant.alias(name) for name in flags), *map(F.col, columns))
-    rows = with_computed(source, rows, source.ties)
     named_so = {key_name(i): name for i, name in enumerate(source.workload.keys)}
     named_so |= {value_name(i): name for i, name in enumerate(source.inputs)}
     named_so |= {TIME: source.workload.time} if _is_instant(source) else {}
@@ -151,7 +151,6 @@ def _united(source: Source, asking: Source, columns: Sequence[str]) -> tuple[Dat
         return one.projected(*time, *extra)
 
     events = projected(source, F.lit(False).alias(IS_POINT)).where(F.col(TIME).isNotNull())
-    events = with_computed(source, events, source.ties)
     points = projected(asking, F.lit(True).alias(IS_POINT), *map(F.col, columns))
     return events.unionByName(points, allowMissingColumns=True), [IS_POINT], places
 
@@ -161,18 +160,14 @@ def _is_instant(source: Source) -> bool:
     return isinstance(source.spark_types[source.workload.time], (T.TimestampType, T.TimestampNTZType, T.LongType))
 
 
-def _sorted(
+def _by_key(
     rows: DataFrame, source: Source, time: str, keys: list[str], names: list[str], order: RoughOrder
 ) -> DataFrame:
-    """All rows of a key in one partition, in rough order; where values break ties, these too, which Python may lack."""
-    if not source.ties:
-        rows = rows.select(*names)  # what Python does not read is not shuffled either
+    """All rows of a key in one partition, with their numbers."""
+    rows = rows.select(*names)  # what Python does not read is not shuffled either
     rows = rows.repartition(*keys) if keys else rows.repartition(1)
     at = F.col(TIME) if time == TIME else source.instant(F.col(time))
-    rows = rows.select("*", order.column(keys, at).alias(ROUGH))
-    if not source.ties:
-        return rows.sortWithinPartitions(ROUGH)
-    return rows.sortWithinPartitions(ROUGH, *source.key_names, *in_order(source))
+    return rows.select("*", order.column(keys, at).alias(ROUGH))
 
 
 def _renamed(source: Source, columns: Sequence[str]) -> Source:
@@ -248,7 +243,7 @@ def _check_together(asking: Source, source: Source) -> None:
 
 @dataclass(frozen=True)
 class PointRunner:
-    """The function that Spark calls for each partition of rows in rough order.
+    """The function that Spark calls for each partition of rows.
 
     Attributes
     ----------
@@ -261,8 +256,6 @@ class PointRunner:
         under which they are given back. A column may be several of these, and is sent once.
     order
         The rough order.
-    ties_broken
-        Whether rows of equal key and time come in the order in which they are to be taken.
     """
 
     make_plan: partial[Plan]
@@ -272,18 +265,20 @@ class PointRunner:
     inputs: Mapping[str, str]
     columns: Mapping[str, str]
     order: RoughOrder
-    ties_broken: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition = _Partition(self)
-        for table in tables_of(batches, CHUNK):
-            yield from partition.take(table)
-        yield from partition.finish()
+        with SortedRuns(self.order) as runs:
+            for table in tables_of(batches, CHUNK):
+                runs.add(table)
+            while runs.rows:
+                yield from partition.answered(*runs.take(max(CHUNK, 2 * partition.kept_rows)))
 
     def plan(self) -> Plan:
-        """The plan; where ties are not broken yet, all that is read decides in which order floats are added."""
+        """The plan. Ties are broken as everywhere; then all that is read decides in which order floats are added."""
         plan = self.make_plan()
-        return plan if self.ties_broken else dataclasses.replace(plan, order=plan.workload.columns)
+        workload = plan.workload
+        return dataclasses.replace(plan, order=tuple(dict.fromkeys([*tie_columns(workload), *workload.columns])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,44 +337,28 @@ class _Partition:
 
     Attributes
     ----------
-    waiting
-        Rows that are not answered yet: more of equal number in rough order may come.
     kept
-        The earlier events of the keys that have the hash of the first of them.
+        The earlier events of the keys that have the hash of the first row to come.
     """
 
     def __init__(self, runner: PointRunner) -> None:
         self.runner, self.plan = runner, runner.plan()
-        self.waiting: list[pa.Table] = []
-        self.rows = 0
         self.kept: _Kept | None = None
 
-    def take(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Take rows, and answer those that are complete once there are enough."""
-        self.waiting.append(table)
-        self.rows += table.num_rows
-        if self.rows >= max(CHUNK, 0 if self.kept is None else 2 * len(self.kept)):
-            yield from self._answered(whole=False)
+    @property
+    def kept_rows(self) -> int:
+        """How many events are kept."""
+        return 0 if self.kept is None else len(self.kept)
 
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        """No more rows come."""
-        if self.rows:
-            yield from self._answered(whole=True)
-
-    def _answered(self, *, whole: bool) -> Iterator[pa.RecordBatch]:
-        """Answer all rows or, unless they are the ``whole`` rest, those before the last number in rough order."""
-        table = pa.concat_tables(self.waiting).combine_chunks()
-        rough = table.column(ROUGH).to_numpy()
-        end = len(rough) if whole else int(np.searchsorted(rough, rough[-1]))
-        self.waiting, self.rows = ([table.slice(end)], table.num_rows - end) if end < len(rough) else ([], 0)
-        if not end:
-            return
-        number, keys = self._numbered(table.slice(0, end))
-        piece = _Piece.of(table.slice(0, end), number, self.runner.time, largest_time(self.plan.workload.unit))
+    def answered(self, table: pa.Table, following: int | None) -> Iterator[pa.RecordBatch]:
+        """Answer the next rows in rough order; the first behind them has this number, or there are no more."""
+        number, keys = self._numbered(table)
+        piece = _Piece.of(table, number, self.runner.time, largest_time(self.plan.workload.unit))
         rows = self._events(piece, keys)
         answers = AsOf(self.plan, keys)  # type: ignore[arg-type]
         yield from self._points(answers, rows, piece)
-        self.kept = self._needed(answers, rows, number, rough) if end < len(rough) else None
+        numbers = table.column(ROUGH).to_numpy()
+        self.kept = None if following is None else self._needed(answers, rows, number, numbers, following)
 
     def _numbered(self, table: pa.Table) -> tuple[np.ndarray, KeyNumbers]:
         """The numbers of the keys of rows, those of which events are kept first, and what they stand for."""
@@ -423,11 +402,13 @@ class _Partition:
         for at in range(0, batch.num_rows, BATCH_ROWS):
             yield batch.slice(at, BATCH_ROWS)
 
-    def _needed(self, answers: AsOf, rows: Tuples, number: np.ndarray, rough: np.ndarray) -> _Kept | None:
-        """The events that points to come may see: those behind the answered ones, and all of equal hash after them."""
-        hashes = self.runner.order.hashes(rough)
-        next_hash, start = int(hashes[len(number)]), self.runner.order.start(int(rough[len(number)]))
-        unfinished = number[np.searchsorted(hashes[: len(number)], next_hash) :]
+    def _needed(
+        self, answers: AsOf, rows: Tuples, number: np.ndarray, rough: np.ndarray, following: int
+    ) -> _Kept | None:
+        """The events that points to come may see, the first of which has a number: those of keys of its hash."""
+        order = self.runner.order
+        next_hash, start = order.hash(following), order.start(following)
+        unfinished = number[np.searchsorted(order.hashes(rough), next_hash) :]
         if self.kept is not None and self.kept.hash == next_hash:
             unfinished = np.concatenate([self.kept.rows.key, unfinished])
         needed: list[tuple[int, Tuples]] = []

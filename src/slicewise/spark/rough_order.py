@@ -1,8 +1,8 @@
-"""Rough order: one number for each row, by which the JVM sorts rows by key and time nearly as far as is needed.
+"""Rough order: one number for each row, by which rows are sorted by key and time nearly as far as is needed.
 
-Spark sorts by a single integer with a radix sort, and by several columns by comparing rows, which takes five times as
-long. So the number holds a hash of the key and, in its lower bits, the time without its last digits; rows of equal
-numbers, and keys of equal hashes, are put in order by NumPy where they are read.
+Keys may be of any type and number, and a sort by several columns takes several times as long as one by an integer. So
+the number, which the JVM computes, holds a hash of the key and, in its lower bits, the time without its last digits;
+rows of equal numbers, and keys of equal hashes, are put in order piece by piece.
 """
 
 from __future__ import annotations
@@ -53,9 +53,29 @@ class RoughOrder:
         hashed = F.xxhash64(*keys) if keys else F.lit(0).cast("long")
         return F.shiftleft(hashed, TIME_BITS).bitwiseOR(stretch)
 
+    def positions(self, numbers: np.ndarray) -> np.ndarray:
+        """The positions of rows in the order of their numbers; rows of equal numbers stay as they are.
+
+        A radix sort of 16 bits at a time, least first, over those bits of hash and time in which the numbers differ.
+
+        >>> RoughOrder(8).positions(np.array([5 << TIME_BITS, -1, (5 << TIME_BITS) - 1, -1]))
+        array([1, 3, 2, 0])
+        """
+        place = np.arange(len(numbers))
+        for part in (numbers & ((1 << TIME_BITS) - 1), self.hashes(numbers)):
+            digits = part - part.min(initial=1 << TIME_BITS)
+            while digits.any():
+                place = place[digits[place].astype(np.uint16).argsort(kind="stable")]
+                digits >>= 16
+        return place
+
     def hashes(self, numbers: np.ndarray) -> np.ndarray:
         """What the numbers have of the hashes of keys, ascending as they do."""
         return numbers >> TIME_BITS
+
+    def hash(self, number: int) -> int:
+        """What one number has of the hash of its key."""
+        return number >> TIME_BITS
 
     def start(self, number: int) -> int | None:
         """The least time of rows with this number; None if it is that of the earliest of all and of rows without one.

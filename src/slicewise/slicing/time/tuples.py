@@ -189,7 +189,10 @@ def _with_ties_in_order(rows: Tuples, had: int, place: np.ndarray | None, order:
     """
     at = np.arange(len(rows)) if place is None else place
     key, time = rows.key[at], rows.time[at]
-    run = np.cumsum(np.concatenate([[False], (key[1:] != key[:-1]) | (time[1:] != time[:-1])]))
+    alone = (key[1:] != key[:-1]) | (time[1:] != time[:-1])
+    if alone.all():
+        return place
+    run = np.cumsum(np.concatenate([[False], alone]))
     size = np.bincount(run)
     met = (size > 1) & (np.bincount(run, at >= had) > 0)
     if not met.any():
