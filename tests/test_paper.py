@@ -161,6 +161,13 @@ def test_a_claim_has_its_reason_unless_it_holds():
         assert claim.verdict(points) == Verdict(word, "1", why)
 
 
+def test_the_page_gives_a_reason_for_all_that_does_not_hold():
+    page = (paper.ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    judged = [line.split(" | ") for line in page.splitlines() if "| **" in line]
+    assert len(judged) > 60
+    assert [line[0] for line in judged if not line[2].startswith("**holds**") and not line[4].strip(" |")] == []
+
+
 @pytest.mark.parametrize(("apart", "why"), [(0.2, ""), (0.3, "repetitions are 30% apart: this run decides nothing")])
 def test_repetitions_that_are_far_apart_are_a_reason_where_there_is_no_other(apart, why):
     assert _decided(Verdict(DOES_NOT, "1"), apart).why == why

@@ -44,16 +44,18 @@ WHY = {
         "in order of key and slice first, because any aggregate can be folded from rows in order: for a million rows "
         "of 16 keys, of 72 ms 21 read the file, 9 number keys, 14 sort and 12 move columns."
     ),
+    "pandas, by hand": (
+        "so does pandas, in one pass of C over numbers of keys and seconds, where the order of rows does not matter."
+    ),
 }
 DRAFT = (
     "**The machine was busy with other things in this run: a draft. Seconds are too long, and ratios are hints. "
     "`make peers` on a quiet machine writes the page anew.**"
 )
 BEYOND = (
-    "A frame over sums by second, written by hand, is one query on one grid, over rows that are all there. Slices "
-    "give the same for any number of queries at once, for late rows that correct what was reported, on streams, "
-    "and for other windows: lengths that no second divides, sessions, counts, punctuations and windows of your "
-    "own."
+    "A frame by hand is one query on one grid, over rows that are all there. Slices give the same for any number of "
+    "queries at once, for late rows that correct what was reported, on streams, and for other windows: lengths that no "
+    "second divides, sessions, counts, punctuations and windows of your own."
 )
 
 
