@@ -194,20 +194,35 @@ def _on_numbers(monoid: Monoid, column: Column, ranges: list[int]) -> list[Colum
         return None
     values = column.values if valid is None else np.where(valid, column.values, monoid.identity[0])
     longest = min(max(ranges, default=1), n)
+    doubles = False
     if isinstance(monoid, IntTotals):
-        if values.dtype == object or max(-int(values.min()), int(values.max())) * longest > exact.INT64_MAX:
+        if values.dtype == object:
             return None
+        largest = max(-int(values.min()), int(values.max())) * longest
+        if largest > exact.INT64_MAX:
+            return None
+        doubles = largest <= 2**53
         slid = [_slide_integers(values, k) for k in ranges]
     else:
         ufunc = np.add if isinstance(monoid, FloatTotals) else _extreme(monoid, values)
         with np.errstate(over="ignore", invalid="ignore"):
             slid = [_slide(ufunc, values, k) for k in ranges]
     if valid is None:
+        if doubles and isinstance(monoid.aggregate, Avg) and pa.types.is_floating(monoid.result):
+            return [Column(_means(some, k), monoid.result) for some, k in zip(slid, ranges, strict=True)]
         return [_lowered(monoid, some, k) for some, k in zip(slid, ranges, strict=True)]
     counts = [_slide_integers(valid.astype(np.int64), k) for k in ranges]
     if isinstance(monoid, ExtremeMonoid):
         counts = [c > 0 for c in counts]
     return [monoid.lower(parts) for parts in zip(slid, counts, strict=True)]
+
+
+def _means(sums: np.ndarray, k: int) -> np.ndarray:
+    """The means of windows of ``k`` integers without nulls, whose sums doubles hold exactly."""
+    means = np.empty(len(sums))
+    np.divide(sums[:k], np.arange(1, min(k, len(sums)) + 1), out=means[:k])
+    np.divide(sums[k:], k, out=means[k:])
+    return means
 
 
 def _lowered(monoid: Monoid, slid: np.ndarray, k: int) -> Column:
