@@ -111,6 +111,7 @@ def figure_of(run):
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
     done = []
 
@@ -270,6 +271,7 @@ def test_a_file_takes_the_place_of_what_it_is(tmp_path):
         transitions(2, 2, machines)
 
 
+@pytest.mark.slow
 def test_what_another_file_gave_is_measured_again(tmp_path):
     done = []
     figure = figure_of(lambda x: done.append(x) or [Point.of("", "a", x, 1.0)])

@@ -256,6 +256,7 @@ def test_bench_without_a_checkout_says_where_to_get_one(monkeypatch):
 # -- package
 
 
+@pytest.mark.slow
 def test_package_makes_a_zip_that_python_imports_from(tmp_path):
     done = call("package", str(tmp_path))
     path = tmp_path / "slicewise.zip"

@@ -28,6 +28,7 @@ def test_lines_that_say_nothing_are_noise(line, noise):
     assert is_noise(line) is noise
 
 
+@pytest.mark.slow
 def test_programs_that_are_started_meanwhile_are_filtered_to_their_end():
     script = """if True:
         import subprocess, sys, time

@@ -243,6 +243,7 @@ def test_with_ahead_the_clock_judges_and_results_are_made_as_they_are_read():
     assert next(iter(found)).values == {"n": 1}
 
 
+@pytest.mark.slow
 def test_an_old_row_far_before_all_others_is_refused_not_they():
     op = last_rows(lateness="100 days").operator()
     op.process_batch({"ts": [at(), at(seconds=10)]})

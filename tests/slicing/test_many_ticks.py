@@ -83,6 +83,7 @@ def test_a_day_of_seconds_and_a_hundred_keys_take_little_memory():
     assert peak < 100e6
 
 
+@pytest.mark.slow
 def test_results_are_read_as_often_as_one_likes():
     found = a_day_without_rows(1, 1)
     first, again = list(found), list(found)

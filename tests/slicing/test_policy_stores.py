@@ -97,6 +97,7 @@ def test_answers_are_those_without_a_store_with_a_snapshot_at_every_cut(steps, l
     assert_same(run_operator(stored.operator(types=TYPES), steps, between=again), wanted)
 
 
+@pytest.mark.slow
 def test_snapshot_holds_the_ends_and_the_store_the_rest():
     sizes, store = [], Bytes()
     for n in (100, 3000):

@@ -90,6 +90,7 @@ def test_tiny_steps_have_the_oracles_answers(store, epochs, data):
     assert sorted(r.time for r in op.late()) == sorted(time for time, _, _ in late)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", KINDS)
 @fewer(2)
 @given(tiny_steps(), st.data())

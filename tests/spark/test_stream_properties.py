@@ -98,6 +98,7 @@ def test_a_worker_that_decoded_another_version_does_not_use_it(workload, batches
     assert_same(run(stream, batches), expected)
 
 
+@pytest.mark.slow
 @some
 @given(any_workloads(), micro_batches(), st.data(), st.integers(0, 2))
 def test_a_micro_batch_that_goes_down_half_way_is_done_again_with_the_same_results(workload, batches, data, workers):

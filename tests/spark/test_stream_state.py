@@ -67,6 +67,7 @@ def run_for(stream, batches, width=10, keys="ab"):
 # What is written
 
 
+@pytest.mark.slow
 @matrix(kind=["slices", "rows"], workers=[0, 1])
 @mock.patch.object(time_chunks, "SMALL", 0)
 def test_a_micro_batch_writes_only_the_chunks_that_it_touched(kind, workers):
@@ -144,6 +145,7 @@ COUNTING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", COUNTING.values(), ids=COUNTING)
 def test_keys_that_count_rows_are_written_in_the_chunks_of_those_that_came(window):
     names = [str(n) for n in range(100)]

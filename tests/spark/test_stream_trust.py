@@ -141,6 +141,7 @@ def test_a_forged_pack_is_an_error_and_runs_nothing(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "workload",
     first_quick(

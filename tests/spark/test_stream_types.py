@@ -114,6 +114,7 @@ def test_a_column_that_holds_more_goes_on_as_if_it_always_had(workload, old, new
     assert_same(found[3:], expected[3:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new", "extra"), GROWING, ids=lambda x: str(x) if isinstance(x, pa.DataType) else "")
 def test_a_key_that_holds_more_stays_the_same_key(old, new, extra):
     last = [[{"t": 55, "k": extra, "v": 1, "w": 1}], rows(56, 80, pa.int64(), new)]
@@ -163,6 +164,7 @@ def never_stopped(column, type_):
     return feed(TwoShards(few_aggregates(type_), types=columns), range(6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "column", "workers"),
     few_quick(
@@ -207,6 +209,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.slow
 @fewer(3)
 @given(st.data())
 def test_types_that_change_at_random_restarts_are_refused_or_make_no_difference(data):
