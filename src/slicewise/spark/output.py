@@ -147,27 +147,30 @@ class Output:
         return [F.col(key_name(i)).alias(name) for i, name in enumerate(self.schema.key_names)]
 
 
-def instant(at: Expression, schema: ResultSchema) -> Expression:
-    """An event time, from its integer to the type that the user sees; :meth:`ResultSchema.instants` in the JVM."""
+def instant(at: str, schema: ResultSchema) -> str:
+    """An event time, from its integer to the type that the user sees; :meth:`ResultSchema.instants` in SQL.
+
+    As text, as all that is long: every function that is called takes several round trips to the JVM.
+    """
     if not pa.types.is_timestamp(schema.time_type):
         return at
     us = micros(at, schema.unit)
     if schema.time_type.tz:
-        return F.timestamp_micros(us)
+        return f"timestamp_micros({us})"
     # Days apart: the seconds of an interval end after 31 700 years, before event times do.
-    rest = F.pmod(us, F.lit(DAY))
-    days = F.round((us - rest) / F.lit(DAY)).cast("int")
-    seconds = (rest.cast("decimal(20, 0)") / F.lit(1_000_000)).cast("decimal(18, 6)")
-    return F.expr("TIMESTAMP_NTZ '1970-01-01'") + F.make_dt_interval(days, F.lit(0), F.lit(0), seconds)
+    rest = f"pmod({us}, {DAY})"
+    days = f"CAST(round((({us}) - {rest}) / {DAY}) AS INT)"
+    seconds = f"CAST(CAST({rest} AS DECIMAL(20, 0)) / 1000000 AS DECIMAL(18, 6))"
+    return f"(TIMESTAMP_NTZ '1970-01-01' + make_dt_interval({days}, 0, 0, {seconds}))"
 
 
-def micros(at: Expression, unit: str) -> Expression:
+def micros(at: str, unit: str) -> str:
     """An event time in whole microseconds; null where 64 bits do not hold it, as a watermark may be far away."""
     multiplier, divisor = UNITS["microseconds"] // UNITS[unit], UNITS[unit] // UNITS["microseconds"]
     if divisor <= 1:
-        return F.try_multiply(at, F.lit(multiplier)) if multiplier > 1 else at
+        return f"try_multiply({at}, {multiplier})" if multiplier > 1 else at
     # As a decimal: a double would round numbers as large as these.
-    return ((at - F.pmod(at, F.lit(divisor))).cast("decimal(20, 0)") / F.lit(divisor)).cast("long")
+    return f"CAST(CAST(({at}) - pmod({at}, {divisor}) AS DECIMAL(20, 0)) / {divisor} AS BIGINT)"
 
 
 def _named(names: list[str]) -> Expression:

@@ -88,7 +88,7 @@ def counting(
     return FilteredSource(source, condition), slice_columns.of_some(condition)
 
 
-def whole_window(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
+def whole_window(aggregate: Aggregate, source: Source, label: str) -> Expression | None:
     """What the JVM computes for a whole window, where that is all there is to do; else None.
 
     ``label`` names the window with its query and key, for errors.
@@ -99,16 +99,16 @@ def whole_window(aggregate: Aggregate, source: Source, label: Expression) -> Exp
     return None if function is None else function(aggregate, source, label)
 
 
-def _by_spark(function: Callable[[Expression], Expression]) -> Callable[[Aggregate, Source, Expression], Expression]:
+def _by_spark(function: Callable[[Expression], Expression]) -> Callable[[Aggregate, Source, str], Expression]:
     """Spark's own function of the aggregate's column, or of its rows where it has none."""
 
-    def compute(aggregate: Aggregate, source: Source, label: Expression) -> Expression:
+    def compute(aggregate: Aggregate, source: Source, label: str) -> Expression:
         return function(source.internal(aggregate.columns[0]) if aggregate.columns else source.selected(F.lit(1)))
 
     return compute
 
 
-_WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source, Expression], Expression | None]] = {
+_WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source, str], Expression | None]] = {
     Count: _by_spark(F.count),
     Sum: whole_sum,
     Avg: whole_avg,

@@ -106,7 +106,7 @@ def _limit_message(name: str, rows: str) -> tuple[str, str, str]:
 # Per window
 
 
-def whole_sum(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
+def whole_sum(aggregate: Aggregate, source: Source, label: str) -> Expression | None:
     """The sum over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
     (name,) = aggregate.columns
     value, type_ = source.internal(name), source.types[name]
@@ -118,7 +118,9 @@ def whole_sum(aggregate: Aggregate, source: Source, label: Expression) -> Expres
         total = F.shiftleft(carried, 32).bitwiseOR(rest)
         before, after = overflow_text(aggregate, "a 64-bit integer")
         large = carried.cast("decimal(20, 0)") * F.lit(2**32) + rest
-        message = F.concat(label, F.lit(f": {before}"), large.cast("decimal(38, 0)").cast("string"), F.lit(after))
+        message = F.concat(
+            F.expr(label), F.lit(f": {before}"), large.cast("decimal(38, 0)").cast("string"), F.lit(after)
+        )
         exact_sum = F.when(fits, total).when(~fits, F.raise_error(message).cast("long"))
         return F.coalesce(exact_sum, _refused(name, value, pa.int64(), label))
     if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):
@@ -128,7 +130,7 @@ def whole_sum(aggregate: Aggregate, source: Source, label: Expression) -> Expres
     return F.coalesce(F.try_sum(value), _refused(name, value, result, label))
 
 
-def whole_avg(aggregate: Aggregate, source: Source, label: Expression) -> Expression | None:
+def whole_avg(aggregate: Aggregate, source: Source, label: str) -> Expression | None:
     """The average over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
     (name,) = aggregate.columns
     value, type_ = source.internal(name), source.types[name]
@@ -155,8 +157,8 @@ def _carried(value: Expression) -> tuple[Expression, Expression]:
     return high + F.shiftright(low, 32), low.bitwiseAND(F.lit(0xFFFFFFFF))
 
 
-def _refused(name: str, value: Expression, type_: pa.DataType, label: Expression) -> Expression:
+def _refused(name: str, value: Expression, type_: pa.DataType, label: str) -> Expression:
     """Null where there are no values; where there are, the error that they are too many."""
     before, rows, after = _limit_message(name, "")
-    message = F.concat(label, F.lit(f": {before}"), F.count(value).cast("string"), F.lit(rows + after))
+    message = F.concat(F.expr(label), F.lit(f": {before}"), F.count(value).cast("string"), F.lit(rows + after))
     return F.when(F.count(value) > 0, F.raise_error(message).cast(spark_type(type_)))

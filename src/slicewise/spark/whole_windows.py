@@ -12,6 +12,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, GroupedData, Window
 from pyspark.sql import functions as F
 
+from slicewise.plan.condition_sql import text_literal
 from slicewise.results import ResultSchema
 from slicewise.spark.cells import Buckets, constants, spacing
 from slicewise.spark.known_frame import with_added
@@ -37,14 +38,14 @@ class Placed(NamedTuple):
     bounds
         The columns that tell windows apart: the start, and where the end does not follow from it, the end.
     end
-        The end of a window, from these columns.
+        The end of a window in SQL, from these columns.
     held
         Whether there is a window at all, from these columns; None where there always is.
     """
 
     rows: DataFrame
     bounds: tuple[str, ...]
-    end: Expression
+    end: str
     held: Expression | None = None
 
 
@@ -57,8 +58,8 @@ def run_whole_slices(source: Source, rows: DataFrame, cell: Expression, schema: 
     else:
         family = query.window.family
         assert family is not None
-        placed = Placed(with_added(rows, {START: cell}), (START,), F.col(START) + F.lit(family.length))
-    values = None if placed is None else _values(source, schema, F.col(START), placed.end)
+        placed = Placed(with_added(rows, {START: cell}), (START,), f"{START} + {family.length}")
+    values = None if placed is None else _values(source, schema, START, placed.end)
     if placed is None or values is None:
         return None
     grouped = placed.rows.groupBy(*source.key_names, *placed.bounds)
@@ -66,7 +67,7 @@ def run_whole_slices(source: Source, rows: DataFrame, cell: Expression, schema: 
         windows = _held(grouped, placed.held, values)
     else:
         windows = grouped.agg(*(function.alias(name) for name, function in values.items()))
-    return _to_user(windows, source, schema, F.col(START), placed.end, values)
+    return _to_user(windows, source, schema, START, placed.end, values)
 
 
 def run_whole_sessions(source: Source, rows: DataFrame, schema: ResultSchema) -> DataFrame | None:
@@ -74,8 +75,8 @@ def run_whole_sessions(source: Source, rows: DataFrame, schema: ResultSchema) ->
     (query,) = source.workload.queries
     gap = query.window.session_gap
     assert gap is not None
-    start, end = F.col(START), F.max(TIME) + F.lit(gap)
-    values = _values(source, schema, start, end)
+    end = f"max({TIME}) + {gap}"
+    values = _values(source, schema, START, end)
     if values is None:
         return None
     in_order = Window.partitionBy(*source.key_names).orderBy(TIME)
@@ -84,12 +85,12 @@ def run_whole_sessions(source: Source, rows: DataFrame, schema: ResultSchema) ->
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     rows = with_added(rows, {START: F.max(F.when(~F.col(JOINS), F.col(TIME))).over(so_far)})
     sessions = rows.groupBy(*source.key_names, START)
-    windows = sessions.agg(end.alias(END), *(function.alias(name) for name, function in values.items()))
-    return _to_user(windows, source, schema, start, F.col(END), values)
+    windows = sessions.agg(F.expr(f"{end} AS {END}"), *(function.alias(name) for name, function in values.items()))
+    return _to_user(windows, source, schema, START, END, values)
 
 
-def _values(source: Source, schema: ResultSchema, start: Expression, end: Expression) -> dict[str, Expression] | None:
-    """What Spark computes for a whole window between such bounds; None where it does not have all it takes."""
+def _values(source: Source, schema: ResultSchema, start: str, end: str) -> dict[str, Expression] | None:
+    """What Spark computes for a whole window between such bounds, in SQL; None where it does not have all it takes."""
     (query,) = source.workload.queries
     label = _label(query.name, source, schema, start, end)
     functions = [whole_window(aggregate, source, label) for aggregate in query.aggregates.values()]
@@ -98,10 +99,10 @@ def _values(source: Source, schema: ResultSchema, start: Expression, end: Expres
 
 
 def _to_user(
-    windows: DataFrame, source: Source, schema: ResultSchema, start: Expression, end: Expression, values: Iterable[str]
+    windows: DataFrame, source: Source, schema: ResultSchema, start: str, end: str, values: Iterable[str]
 ) -> DataFrame:
-    bounds = [instant(start, schema).alias("start"), instant(end, schema).alias("end")]
-    windows = windows.select(*source.key_names, F.lit(0).alias("query"), *bounds, *values)
+    bounds = f"{instant(start, schema)} AS `start`", f"{instant(end, schema)} AS `end`"
+    windows = windows.selectExpr(*source.key_names, "0 AS query", *bounds, *values)
     return Output(schema, spans=False).to_user(windows)
 
 
@@ -123,7 +124,7 @@ def _in_table(rows: DataFrame, cell: Expression, table: EdgeTable) -> Placed | N
     start, step = F.col(START), spacing(table.edges)
     if step is not None and len(table.edges) == len(table.list.start) + 1:
         held = start.between(int(table.edges[0]), int(table.edges[-1]) - 1)
-        return Placed(with_added(rows, {START: cell}), (START,), start + F.lit(step), held)
+        return Placed(with_added(rows, {START: cell}), (START,), f"{START} + {step}", held)
     buckets = Buckets.among(table.edges)
     if buckets is None:
         return None
@@ -133,23 +134,22 @@ def _in_table(rows: DataFrame, cell: Expression, table: EdgeTable) -> Placed | N
     # One after another: what is read twice is computed once.
     rows = with_added(rows, {BUCKET: buckets.holding(F.col(TIME))})
     bounds = {name: F.get(constants(at), F.col(BUCKET)) for name, at in listed.items()}
-    return Placed(with_added(rows, bounds), (START, END), F.col(END), start > -INFINITY)
+    return Placed(with_added(rows, bounds), (START, END), END, start > -INFINITY)
 
 
-def _label(name: str, source: Source, schema: ResultSchema, start: Expression, end: Expression) -> Expression:
-    """Query, key and window of a group of rows, as :class:`slicewise.results.WindowLabel` names them."""
-    key_texts = []
-    for key, column in zip(schema.key_names, source.key_names, strict=True):
-        quote = F.lit("'" if pa.types.is_string(source.types[key]) else "")
-        value = F.coalesce(F.concat(quote, F.col(column).cast("string"), quote), F.lit("None"))
-        key_texts.append(F.concat(F.lit(f"{key}="), value))
-    key_text = [F.lit(", key "), F.concat_ws(", ", *key_texts)] if key_texts else []
+def _label(name: str, source: Source, schema: ResultSchema, start: str, end: str) -> str:
+    """Query, key and window of a group of rows in SQL, as :class:`slicewise.results.WindowLabel` names them."""
+    parts = [text_literal(f"query {name!r}")]
+    for i, (key, column) in enumerate(zip(schema.key_names, source.key_names, strict=True)):
+        quote = text_literal("'" if pa.types.is_string(source.types[key]) else "")
+        shown = f"concat({quote}, CAST({column} AS STRING), {quote})"
+        parts += [text_literal(f"{', ' if i else ', key '}{key}="), f"coalesce({shown}, 'None')"]
     # Formatted without the session's time zone.
     utc = dataclasses.replace(schema, time_type=pa.timestamp("us")) if _has_zone(schema) else schema
-    zone = F.lit("+00:00" if _has_zone(schema) else "")
-    bounds = [F.concat(instant(at, utc).cast("string"), zone) for at in (start, end)]
-    window = [F.lit(", window ["), bounds[0], F.lit(", "), bounds[1], F.lit(")")]
-    return F.concat(F.lit(f"query {name!r}"), *key_text, *window)
+    bounds = [f"CAST({instant(at, utc)} AS STRING)" for at in (start, end)]
+    zone = "+00:00" if _has_zone(schema) else ""
+    window = ["', window ['", bounds[0], text_literal(f"{zone}, "), bounds[1], text_literal(f"{zone})")]
+    return f"concat({', '.join([*parts, *window])})"
 
 
 def _has_zone(schema: ResultSchema) -> bool:

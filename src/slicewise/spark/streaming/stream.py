@@ -77,10 +77,10 @@ def run_stream(source: Source, options: RunOptions) -> DataFrame:
     name = f"slicewise {fingerprint(describe(workload, False))}"
     # As text: every function that is called takes the JVM a dozen round trips.
     metrics = [F.expr(f"sum(metrics.{c}) AS {c}") for c in SHARD_METRICS.names if c not in LATEST]
-    latest = {c: F.max(f"metrics.{c}") for c in LATEST}
+    latest = {c: f"max(metrics.{c})" for c in LATEST}
     if pa.types.is_timestamp(source.time_type):
-        latest["watermark"] = F.timestamp_micros(micros(latest["watermark"], plan.schema.unit))
-    reports = reports.observe(name, *metrics, *(latest[c].alias(c) for c in LATEST))
+        latest["watermark"] = f"timestamp_micros({micros(latest['watermark'], plan.schema.unit)})"
+    reports = reports.observe(name, *metrics, *(F.expr(f"{text} AS {c}") for c, text in latest.items()))
     return job.output.to_user(unpacked(reports, job.output))
 
 
