@@ -16,6 +16,7 @@ import slicewise as sw
 from slicewise.same import is_same
 from slicewise.slicing import as_of
 from slicewise.testing import attached
+from tests.arrow_rows import rows_with_maps
 from tests.slicing.strategies import aggregates_over, rows, trailing
 
 TYPES = {"t": pa.int64(), "v": pa.int64(), "w": pa.string(), "k": pa.string(), "j": pa.int64(), "o": pa.int64()}
@@ -58,7 +59,7 @@ def by_definition(workload, points, events, time="t"):
 
 def assert_same(found, points, expected):
     assert found.num_rows == len(points)
-    mine = found.to_pylist(maps_as_pydicts="strict")
+    mine = rows_with_maps(found)
     for row, given_row, values in zip(mine, points, expected, strict=True):
         for name, value in values.items():
             assert is_same(row[name], value), f"{name} at {given_row}: {row[name]!r}, expected {value!r}"
@@ -101,7 +102,7 @@ def test_floats_with_nan_and_infinity(workload, stream):
     found = workload.attach(table_of(stream, types))
     events = [(row["t"], row, key_of(workload, row)) for row in stream]
     expected = attached(workload, [(row["t"], key_of(workload, row)) for row in stream], events, types=types)
-    for row, values in zip(found.to_pylist(maps_as_pydicts="strict"), expected, strict=True):
+    for row, values in zip(rows_with_maps(found), expected, strict=True):
         for name, value in values.items():
             assert is_same(row[name], value, 1e3), f"{name} at {row}, expected {value!r}"
 

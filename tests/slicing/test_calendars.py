@@ -374,7 +374,7 @@ FAMILIES = (
         ),
         (
             lambda: sw.tumbling(np.timedelta64(2, "Y")),
-            "`length` is in years, which are not all equally long; got np.timedelta64(2,'Y'); say in which time zone they "
+            f"`length` is in years, which are not all equally long; got {np.timedelta64(2, 'Y')!r}; say in which time zone they "
             "begin, as in zone='Europe/Berlin'",
         ),
         (

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import slicewise as sw
 from slicewise.same import is_same
+from tests.arrow_rows import rows_with_maps
 from tests.slicing.running import TYPES, assert_same, rechunked, run_operator, run_oracle
 from tests.slicing.strategies import aggregates_over, rows, steps, trailing, windows
 
@@ -53,7 +54,7 @@ def test_a_query_reports_what_attach_adds(stream, window, aggregate):
     if stream:
         op.process_batch({name: [row[name] for row in stream] for name in ("t", *TYPES)})
     table = pa.Table.from_pylist(stream, pa.schema([("t", pa.int64()), *TYPES.items()]))
-    found = workload.attach(table).to_pylist(maps_as_pydicts="strict")
+    found = rows_with_maps(workload.attach(table))
     times = [(row["k"], row["t"]) for row in found]
     alone = {(row["k"], row["t"]): row["q_x"] for row in found if times.count((row["k"], row["t"])) == 1}
     every = {(row["k"], row["t"]): row["q_x"] for row in found}
