@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 import slicewise as sw
+from slicewise.columns import Column
 from slicewise.plan.plan import plan_for
 from slicewise.same import is_same
 from slicewise.slicing import Edges, PeriodicWindows, Slices
@@ -273,10 +274,38 @@ def test_composing_gives_the_same_answers_whatever_the_chunks(spark, monkeypatch
 
     expected = on_spark(workload, frame)
     monkeypatch.setattr(type(frame), "mapInArrow", in_this_process)
-    monkeypatch.setattr(composing, "_chunk_size", lambda plan: size)
+    monkeypatch.setattr(composing, "_chunk_size", lambda plan, slices: size)
     monkeypatch.setattr(arrow_io, "BATCH_ROWS", 17)
     compare(on_spark(workload, frame), expected, ["k"])
     assert called
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "values"),
+    [
+        (sw.sum("v"), 0),
+        (sw.median("v"), 0),
+        (sw.collect_list("v"), 5),
+        (sw.histogram("v"), 4),
+        (sw.collect_set("s"), 5),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_results_that_are_lists_are_composed_in_smaller_chunks(aggregate, values):
+    """A window of 60 slices holds 60 times the values of each: five rows, four different numbers."""
+    types = {"v": pa.int64(), "s": pa.string()}
+    workload = sw.Workload("t").query("q", sw.sliding(60, every=1), x=aggregate)
+    plan = plan_for(workload, types, time_type=pa.int64())
+    times = np.arange(1000).repeat(5)
+    batch = {"t": times, "v": np.arange(5000) % 5 % 4, "s": [str(i) for i in range(5000)]}
+    columns = {name: Column.of(batch[name]) for name in aggregate.columns}
+    parts = tuple(
+        m.lift_fold([columns[c] for c in m.aggregate.columns], times, np.arange(0, 5000, 5)) for m in plan.monoids
+    )
+    numbers, five = np.arange(1000), np.full(1000, 5)
+    slices = Slices(np.zeros(1000, int), numbers, numbers, five, five, five, parts)
+    full = composing.RESULTS // 60
+    assert composing._chunk_size(plan, slices) == (full if not values else composing.RESULTS // (60 * values))
 
 
 @pytest.mark.parametrize("chunk", [1, 30, 10**9])

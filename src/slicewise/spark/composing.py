@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from slicewise.kernels import segment_starts
 from slicewise.plan.axes import Axis
-from slicewise.plan.plan import Plan
+from slicewise.plan.plan import Component, Plan
+from slicewise.ragged import Ragged
 from slicewise.slicing import Composition, Slices
 from slicewise.spark.arrow_io import result_batches
 from slicewise.spark.key_numbers import KeyNumbers
@@ -27,7 +28,7 @@ __all__ = ["Composer"]
 
 #: How many slices are composed at once, if no key has more; the second where each of them lies in many windows.
 LARGE_CHUNK, SMALL_CHUNK = 500_000, 20_000
-#: About how many results a chunk may have, when no slice shares its windows with another.
+#: About how many results a chunk may have, or values in all of them where a result is a list of values.
 RESULTS = 20_000_000
 
 
@@ -57,15 +58,27 @@ class Composer:
         plan = self.make_plan()
         keys, slices, firsts = self.source.slices(plan, chain([some], batches))
         composition = Composition(plan, self.axes)
-        for chunk in _by_keys(slices, _chunk_size(plan)):
+        for chunk in _by_keys(slices, _chunk_size(plan, slices)):
             chunk_firsts = [first.take(chunk) for first in firsts]
             for block in composition.blocks(slices.take(chunk), chunk_firsts, KeyNumbers(keys)):  # type: ignore[arg-type]
                 yield from result_batches(block, keys, self.output)
 
 
-def _chunk_size(plan: Plan) -> int:
-    overlap = sum(q.overlap for q in plan.characteristics.queries)
-    return min(max(RESULTS // max(overlap, 1), SMALL_CHUNK), LARGE_CHUNK)
+def _chunk_size(plan: Plan, slices: Slices) -> int:
+    overlap = max(sum(q.overlap for q in plan.characteristics.queries), 1)
+    size = min(max(RESULTS // overlap, SMALL_CHUNK), LARGE_CHUNK)
+    listed = sum(_listed(plan, slices, component) for component in plan.components)
+    return size if not listed else min(size, RESULTS * len(slices) // (overlap * listed))
+
+
+def _listed(plan: Plan, slices: Slices, component: Component) -> int:
+    """How many values of slices each of their windows holds again, where a partial is a list of values."""
+    if component.store.choice == "wavelet":
+        return 0  # what windows hold is read off the ranks of all values
+    holistic = plan.monoids[component.kept].aggregate.kind == "holistic"
+    of_slices = [slices.parts[component.kept][place] for place in component.places]
+    lists = sum(int(part.lengths.sum()) for part in of_slices if isinstance(part, Ragged))
+    return lists or (int(slices.rows.sum()) if holistic else 0)
 
 
 def _by_keys(slices: Slices, size: int) -> Iterator[slice]:
