@@ -305,7 +305,7 @@ def test_results_that_are_lists_are_composed_in_smaller_chunks(aggregate, values
     numbers, five = np.arange(1000), np.full(1000, 5)
     slices = Slices(np.zeros(1000, int), numbers, numbers, five, five, five, parts)
     full = composing.RESULTS // 60
-    assert composing._chunk_size(plan, slices) == (full if not values else composing.RESULTS // (60 * values))
+    assert composing._chunk_size(plan, slices) == (full if not values else composing.VALUES // (60 * values))
 
 
 @pytest.mark.parametrize("chunk", [1, 30, 10**9])

@@ -28,8 +28,10 @@ __all__ = ["Composer"]
 
 #: How many slices are composed at once, if no key has more; the second where each of them lies in many windows.
 LARGE_CHUNK, SMALL_CHUNK = 500_000, 20_000
-#: About how many results a chunk may have, or values in all of them where a result is a list of values.
+#: About how many results a chunk may have, when no slice shares its windows with another.
 RESULTS = 20_000_000
+#: About how many values they may hold where each is a list of values, which are Python's: some hundred bytes each.
+VALUES = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def _chunk_size(plan: Plan, slices: Slices) -> int:
     overlap = max(sum(q.overlap for q in plan.characteristics.queries), 1)
     size = min(max(RESULTS // overlap, SMALL_CHUNK), LARGE_CHUNK)
     listed = sum(_listed(plan, slices, component) for component in plan.components)
-    return size if not listed else min(size, RESULTS * len(slices) // (overlap * listed))
+    return size if not listed else min(size, VALUES * len(slices) // (overlap * listed))
 
 
 def _listed(plan: Plan, slices: Slices, component: Component) -> int:
