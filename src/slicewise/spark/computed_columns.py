@@ -23,7 +23,7 @@ from slicewise.spark.types import read, spark_type
 from slicewise.spark.versions import arrow_function, has_arrow_functions
 from slicewise.workload import without_punctuation, without_where
 
-__all__ = ["FilteredSource", "is_data", "is_meant", "with_computed", "with_data", "with_meant"]
+__all__ = ["FilteredSource", "is_data", "is_meant", "key_texts", "with_computed", "with_data", "with_meant"]
 
 
 def with_meant(source: Source) -> Source:
@@ -126,12 +126,17 @@ def _row_label(source: Source) -> str:
         # Written without the session's time zone.
         clock = f"TIMESTAMP_NTZ'1970-01-01' + make_dt_interval(0, 0, 0, {TIME} / 1000000)"
         time = f"concat(CAST({clock} AS STRING), {text_literal('+00:00' if source.time_type.tz else '')})"
-    parts = [text_literal("the record of time "), time]
+    return f"concat({', '.join([text_literal('the record of time '), time, *key_texts(source)])})"
+
+
+def key_texts(source: Source) -> list[str]:
+    """Texts that end to end say which key it is, in SQL, for labels of rows and of windows."""
+    texts = []
     for i, (name, key) in enumerate(zip(source.workload.keys, source.key_names, strict=True)):
         quote = text_literal("'" if pa.types.is_string(source.types[name]) else "")
         shown = f"concat({quote}, CAST({key} AS STRING), {quote})"
-        parts += [text_literal(f"{', ' if i else ', key '}{name}="), f"coalesce({shown}, 'None')"]
-    return f"concat({', '.join(parts)})"
+        texts += [text_literal(f"{', ' if i else ', key '}{name}="), f"coalesce({shown}, 'None')"]
+    return texts
 
 
 class FilteredSource(Source):

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from slicewise.plan.condition_sql import text_literal
 from slicewise.results import ResultSchema
 from slicewise.spark.cells import Buckets, constants, spacing
+from slicewise.spark.computed_columns import key_texts
 from slicewise.spark.known_frame import with_added
 from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import whole_window
@@ -139,17 +140,12 @@ def _in_table(rows: DataFrame, cell: Expression, table: EdgeTable) -> Placed | N
 
 def _label(name: str, source: Source, schema: ResultSchema, start: str, end: str) -> str:
     """Query, key and window of a group of rows in SQL, as :class:`slicewise.results.WindowLabel` names them."""
-    parts = [text_literal(f"query {name!r}")]
-    for i, (key, column) in enumerate(zip(schema.key_names, source.key_names, strict=True)):
-        quote = text_literal("'" if pa.types.is_string(source.types[key]) else "")
-        shown = f"concat({quote}, CAST({column} AS STRING), {quote})"
-        parts += [text_literal(f"{', ' if i else ', key '}{key}="), f"coalesce({shown}, 'None')"]
     # Formatted without the session's time zone.
     utc = dataclasses.replace(schema, time_type=pa.timestamp("us")) if _has_zone(schema) else schema
     bounds = [f"CAST({instant(at, utc)} AS STRING)" for at in (start, end)]
     zone = "+00:00" if _has_zone(schema) else ""
     window = ["', window ['", bounds[0], text_literal(f"{zone}, "), bounds[1], text_literal(f"{zone})")]
-    return f"concat({', '.join([*parts, *window])})"
+    return f"concat({', '.join([text_literal(f'query {name!r}'), *key_texts(source), *window])})"
 
 
 def _has_zone(schema: ResultSchema) -> bool:
