@@ -44,6 +44,14 @@ def test_a_row_that_comes_max_length_after_the_first_starts_the_next_session():
     assert counted(sw.session(5, max_length=2), [0, 1, 2, 3, 4]) == [(0, 2, 2), (2, 4, 2), (4, 6, 1)]
 
 
+def test_a_row_that_belongs_to_no_session_is_not_late():
+    op = sw.Workload("t").query("q", sw.session(sw.expr("v")), n=sw.count()).operator(types={"v": "bigint"})
+    op.advance(10)
+    op.process_batch({"t": [1, 2, 3], "v": pa.array([None, 0, 1], pa.int64())})
+    assert [row.time for row in op.late()] == [3]
+    assert not op.close()
+
+
 def test_a_late_first_row_moves_every_later_cut():
     op = sw.Workload("t", lateness=100).query("q", sw.session(4, max_length=6), n=sw.count()).operator()
     op.process_batch({"t": [2, 4, 6, 8, 10, 12]})

@@ -524,3 +524,16 @@ def test_the_first_and_the_last_event_times_have_their_windows(workload, data, o
 def test_in_order_too(workload, data):
     times = data.draw(st.lists(far_times(workload.unit), max_size=8))
     assert_same_in_order(workload, [{**dict.fromkeys(TYPES), "t": t, "v": t % 7} for t in times], data)
+
+
+def test_a_row_without_the_measure_is_not_late():
+    w = sw.Workload("t").query("q", sw.tumbling(sw.units(10, "v")), n=sw.count())
+    op = w.operator(types={"v": "double"})
+    op.advance(10)
+    op.process_batch({"t": [1, 3], "v": pa.array([None, 1.0])})
+    assert [row.time for row in op.late()] == [3]
+    # The first of them counts among rows, which needs no measure.
+    op = w.query("p", sw.tumbling(sw.rows(2)), n=sw.count()).operator(types={"v": "double"})
+    op.advance(10)
+    op.process_batch({"t": [1, 3], "v": pa.array([None, 1.0])})
+    assert [row.time for row in op.late()] == [1, 3]

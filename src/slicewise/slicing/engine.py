@@ -185,8 +185,9 @@ class Engine:
             return NONE_LATE
         data = data_among(columns) if self.context_aware else None
         if data is None:
-            return self._judge(times, key, horizon)
-        judged = self._judge(times[data], key[data], horizon) if len(data) else NONE_LATE
+            return self._judge(times, key, columns, horizon)
+        columns = {name: column.take(data) for name, column in without_punctuation(columns).items()}
+        judged = self._judge(times[data], key[data], columns, horizon) if len(data) else NONE_LATE
         late = times < horizon
         late[data] = False
         return Lateness(np.union1d(np.flatnonzero(late), data[judged.late]), data[judged.waiting])
@@ -197,12 +198,13 @@ class Engine:
             return NONE_LATE
         return self.judge(slices.first, slices.key, keys, {}, int(slices.first.min()))
 
-    def _judge(self, times: np.ndarray, key: np.ndarray, horizon: int) -> Lateness:
+    def _judge(self, times: np.ndarray, key: np.ndarray, columns: Mapping[str, Column], horizon: int) -> Lateness:
         old = np.flatnonzero(times <= horizon)
         inside, still_open = self.time.windows.open_mask(times[old], horizon, key[old])
         if self.context_aware:
             # A row at the horizon still counts where rows are counted; any earlier one would have.
-            inside[:] = True
+            for queries in self.context_aware:
+                inside |= queries.have_windows(columns, len(times))[old]
             still_open |= times[old] == horizon
         if not self.plan.gaps:
             return Lateness(old[inside & ~still_open], NO_ROWS)

@@ -122,6 +122,16 @@ class ContextAwareQueries:
 
     # Rows in
 
+    def have_windows(self, columns: Mapping[str, Column], rows: int) -> np.ndarray:
+        """Which of so many rows would count in some window if they came in time."""
+        having = np.zeros(rows, bool)
+        for discretiser in self.discretisers:
+            of_kind = discretiser.have_windows(columns)
+            if of_kind is None:
+                return np.ones(rows, bool)
+            having |= of_kind
+        return having
+
     def counted(
         self,
         key: np.ndarray,

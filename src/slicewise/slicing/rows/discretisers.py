@@ -183,6 +183,10 @@ class Discretiser:
         """The same for slices of places."""
         return {}
 
+    def have_windows(self, columns: Mapping[str, Column]) -> np.ndarray | None:
+        """Which of some rows would count if they came in time; None if all of them would."""
+        return np.logical_and.reduce([columns[name].mask for name in self.measures]) if self.measures else None
+
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         """The windows due and not final before the step, and what is needed after it."""
         raise NotImplementedError

@@ -61,6 +61,9 @@ class SessionRows(Discretiser):
     def mark_slices(self, view: OrderedRows, begins: np.ndarray, ends: np.ndarray) -> dict[str, np.ndarray]:
         return {} if self.column is None else {self.column: np.minimum(view.marks(self.column)[begins], 1)}
 
+    def have_windows(self, columns: Mapping[str, Column]) -> np.ndarray | None:
+        return self.window.gaps(columns, 0) > 0 if self.window.reads else None
+
     def find_on(self, view: OrderedRows, step: Step, memory: Memory | None) -> tuple[WindowRanges, Retained, Memory]:
         began, until = _grown(memory, view)
         place, reach = self._counting(view, began, until)
