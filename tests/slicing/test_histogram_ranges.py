@@ -1,4 +1,4 @@
-"""Ranges of histograms: read off ranks, or merged, they have one answer, in bounded memory and at bounded cost."""
+"""Ranges of histograms: read off ranks, counted or merged, they have one answer, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ CASES = [
 ]
 
 
-@matrix(case=range(len(CASES)), ranked=[True, False])
+@matrix(case=range(len(CASES)), way=["ranked", "counted", "merged"])
 @fewer(10)
 @given(data=st.data())
-def test_ranges_have_the_answer_of_their_rows(case, ranked, data):
+def test_ranges_have_the_answer_of_their_rows(case, way, data):
     aggregate, type_, values = CASES[case]
     slices = data.draw(st.lists(st.lists(values, min_size=1, max_size=5), min_size=1, max_size=12))
     pairs = data.draw(st.lists(st.tuples(st.integers(0, 11), st.integers(1, 12)), min_size=1, max_size=10))
@@ -56,8 +56,8 @@ def test_ranges_have_the_answer_of_their_rows(case, ranked, data):
     want = [value_of(aggregate, found[starts[a] : starts[b]], range(starts[b] - starts[a])) for a, b in pairs]
     with (
         mock.patch.object(histogram_ranges, "SPAN", 3),
-        mock.patch.object(histogram_ranges, "MERGED", 4),
-        mock.patch.object(HistogramRanges, "pays", return_value=ranked),
+        mock.patch.multiple(histogram_ranges, MERGED=4, NARROW=3, COUNTS=8, SHARED=0 if way == "counted" else 10**9),
+        mock.patch.object(HistogramRanges, "pays", return_value=way == "ranked"),
     ):
         for store in (WaveletStore, LazyStore):
             (ranges,) = store(monoid, parts).query(low, high)
@@ -81,6 +81,14 @@ def test_many_windows_that_overlap_are_ranked_and_few_or_short_ones_merged():
     assert not pays(4)
     assert not pays(60, every=60)
     assert not HistogramRanges(runs, np.array([0]), np.array([3000])).pays(16, 2)
+
+
+def test_ranges_that_share_their_values_are_counted_and_others_merged():
+    (runs,) = sw.mode("v").bind(INT).lift_fold([Column.of(np.arange(100) % 7)], np.arange(100), np.arange(0, 100, 5))
+    low = np.arange(16)
+    assert HistogramRanges(runs, low, low + 5).are_shared
+    assert not HistogramRanges(runs, low, low + 2).are_shared
+    assert not HistogramRanges(runs, low[::4], low[::4] + 4).are_shared
 
 
 def test_a_sum_that_leaves_64_bits_is_told_in_a_window_of_ranked_slices_too():

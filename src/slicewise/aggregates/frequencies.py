@@ -12,6 +12,7 @@ from slicewise.aggregates.checks import OneColumn, check_k, need_orderable, need
 from slicewise.aggregates.histograms import HistogramMonoid, OfHistogram, Run
 from slicewise.columns import Column, column_of_objects
 from slicewise.errors import AggregateError
+from slicewise.kernels import order_by
 from slicewise.ragged import Ragged
 
 __all__ = ["Histogram", "Mode", "MostFrequent"]
@@ -176,7 +177,8 @@ def most_frequent_first(runs: Ragged, k: int) -> Ragged:
     >>> most_frequent_first(Ragged(np.array([3, 1]), np.array([5, 7, 8, 1]), np.array([1, 4, 4, 2])), 2).tolist()
     [[1, 2], [3]]
     """
-    entry = np.repeat(np.arange(len(runs)), runs.lengths)
-    order = np.lexsort((-runs.columns[-1], entry))
+    entry, counts = np.repeat(np.arange(len(runs)), runs.lengths), runs.columns[-1]
+    order = order_by(entry, counts.max(initial=0) - counts)
+    order = np.arange(len(entry)) if order is None else order
     nth = np.arange(len(order)) - runs.starts[entry]
     return Ragged(np.minimum(runs.lengths, k), order[nth < k])

@@ -66,9 +66,16 @@ class OfHistogram(Aggregate):
         raise NotImplementedError
 
     def read_ranges(self, monoid: HistogramMonoid, ranges: HistogramRanges) -> Column:
-        """The results of ranges of histograms; where there is a better way than merging them, a subclass has it."""
-        merged = [self.read(monoid, *monoid.fold((runs,), starts)) for runs, starts in ranges.to_merge()]
-        return Column.concat(merged) if merged else self.read(monoid, *monoid.identities(0))
+        """The results of ranges of histograms; where there is a better way than to make these, a subclass has it."""
+        if not len(ranges):
+            return self.read(monoid, *monoid.identities(0))
+        if not ranges.are_shared:
+            return Column.concat([self.read(monoid, *monoid.fold((r,), starts)) for r, starts in ranges.to_merge()])
+        made = [(index, self.read(monoid, runs)) for index, runs in ranges.histograms(monoid.value_keys)]
+        index = np.concatenate([index for index, _ in made])
+        place = np.empty_like(index)
+        place[index] = np.arange(len(index))
+        return Column.concat([column for _, column in made]).take(place)
 
 
 def _plain_zero(value: Any) -> Any:
