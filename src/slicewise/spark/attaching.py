@@ -147,7 +147,7 @@ def _united(source: Source, asking: Source, columns: Sequence[str]) -> tuple[Dat
             places[path[0]] = internal
 
     def projected(one: Source, *extra: Column) -> DataFrame:
-        time = [one.given(one.workload.time).alias(GIVEN_TIME)] if as_given else []
+        time = [F.expr(f"{one.given(one.workload.time)} AS {GIVEN_TIME}")] if as_given else []
         return one.projected(*time, *extra)
 
     events = projected(source, F.lit(False).alias(IS_POINT)).where(F.col(TIME).isNotNull())
@@ -166,7 +166,7 @@ def _by_key(
     """All rows of a key in one partition, with their numbers."""
     rows = rows.select(*names)  # what Python does not read is not shuffled either
     rows = rows.repartition(*keys) if keys else rows.repartition(1)
-    at = F.col(TIME) if time == TIME else source.instant(F.col(time))
+    at = F.expr(TIME if time == TIME else source.instant(time))
     return rows.select("*", order.column(keys, at).alias(ROUGH))
 
 

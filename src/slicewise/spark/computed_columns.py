@@ -18,7 +18,7 @@ from slicewise.errors import ExpressionError, QueryError
 from slicewise.plan.condition_sql import UntranslatableError, text_literal
 from slicewise.plan.expression_sql import expression_sql
 from slicewise.spark.session import setting
-from slicewise.spark.source import TIME, Source, sql_name, value_name
+from slicewise.spark.source import TIME, Source, value_name
 from slicewise.spark.types import read, spark_type
 from slicewise.spark.versions import arrow_function, has_arrow_functions
 from slicewise.workload import without_punctuation, without_where
@@ -58,8 +58,7 @@ def is_data(source: Source) -> Column:
 
 def _asked(condition: Expression, source: Source) -> Column:
     """Whether the rows that came meet a condition."""
-    names = {name: ".".join(map(sql_name, source.paths[name])) for name in condition.names}
-    return _computed(condition, source, names.__getitem__, source.given, text_literal("a record"))
+    return _computed(condition, source, source.given, text_literal("a record"))
 
 
 def with_computed(source: Source, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -69,7 +68,7 @@ def with_computed(source: Source, rows: DataFrame, columns: Sequence[str]) -> Da
         return rows
     places = {name: value_name(i) for i, name in enumerate(source.columns)}
     label = _row_label(source)
-    added = [_computed(c, source, places.__getitem__, source.internal, label).alias(places[c]) for c in computed]
+    added = [_computed(c, source, source.internal_sql, label).alias(places[c]) for c in computed]
     return rows.select("*", *added)
 
 
@@ -77,15 +76,14 @@ def _computed(
     expression: Expression,
     source: Source,
     named: Callable[[str], str],
-    column: Callable[[str], Column],
     label: str,
 ) -> Column:
     """A computed column of some rows: as an expression of the JVM if that is the same, else through Python."""
     try:
         text = expression_sql(expression, source.types, named, label)
     except UntranslatableError:
-        return _in_python(expression, source, column)
-    return F.expr(text) if _has_types_of_spark(expression, text, source) else _in_python(expression, source, column)
+        return _in_python(expression, source, named)
+    return F.expr(text) if _has_types_of_spark(expression, text, source) else _in_python(expression, source, named)
 
 
 def _has_types_of_spark(expression: Expression, text: str, source: Source) -> bool:
@@ -99,7 +97,7 @@ def _type_of(expression: Expression, source: Source) -> pa.DataType:
     return source.types[expression] if expression in source.types else pa.bool_()
 
 
-def _in_python(expression: Expression, source: Source, column: Callable[[str], Column]) -> Column:
+def _in_python(expression: Expression, source: Source, named: Callable[[str], str]) -> Column:
     names, result = expression.names, _type_of(expression, source)
     types = [source.types[name] for name in names]
 
@@ -111,7 +109,7 @@ def _in_python(expression: Expression, source: Source, column: Callable[[str], C
             raise ExpressionError(*failures[row], [row], left_out=False)
         return derived[expression].to_arrow()
 
-    inputs = [column(name) for name in names] or [F.lit(0)]
+    inputs = [F.expr(named(name)) for name in names] or [F.lit(0)]
     if not has_arrow_functions():
         raise QueryError(
             f"{expression} is computed in Python, for which a batch needs Spark 4.1; make it a column of its own before"
@@ -144,10 +142,13 @@ class FilteredSource(Source):
 
     def __init__(self, source: Source, condition: Expression) -> None:
         super().__init__(**{field.name: getattr(source, field.name) for field in dataclasses.fields(source)})
-        self.__dict__.update(around=source, counts=source.internal(condition))
+        self.__dict__.update(around=source, counts=source.internal_sql(condition))
 
-    def internal(self, name: str) -> Column:
-        return self.selected(self.__dict__["around"].internal(name))
+    def internal_sql(self, name: str) -> str:
+        return self.selected_sql(self.__dict__["around"].internal_sql(name))
 
     def selected(self, value: Column) -> Column:
-        return F.when(self.__dict__["counts"], value)
+        return F.when(F.expr(self.__dict__["counts"]), value)
+
+    def selected_sql(self, value: str) -> str:
+        return f"CASE WHEN {self.__dict__['counts']} THEN {value} END"

@@ -11,21 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from slicewise.amounts import UNITS
 from slicewise.errors import AggregateError
+from slicewise.plan.condition_sql import text_literal
 from slicewise.results import CHANGES, OPEN_END, Block, ResultSchema, value_column
-from slicewise.spark.source import key_name
+from slicewise.spark.source import key_name, sql_name
 from slicewise.spark.types import spark_type
 
 __all__ = ["LATE", "REASON", "Output", "check_known_types", "columns_of_queries", "describe", "instant", "micros"]
 
-SPAN = T.StructType([T.StructField("start", T.DoubleType()), T.StructField("end", T.DoubleType())])
-
+NO_SPAN = "CAST(NULL AS STRUCT<`start`: DOUBLE, `end`: DOUBLE>)"
 
 #: The columns of rows that are given back: the row, and why it is. ``LATE`` is also the ``change`` of such a row, and
 #: ``LATE_CHANGE`` the number that Python sends for it.
@@ -122,29 +121,29 @@ class Output:
 
     def to_user(self, sent: DataFrame) -> DataFrame:
         """The result columns of the user, from what Python sent."""
-        return sent.select(
-            *self.keys(),
-            *([F.col("end")] if self.schema.wide else self._windows()),
-            (_chosen([*CHANGES, LATE], "change") if self.marks else F.lit("insert")).alias("change"),
-            (F.col("revision") if self.marks else F.lit(0)).alias("revision"),
-            *(F.col(f"v{i}").alias(name) for i, name in enumerate(self.schema.column_types)),
-            *([F.col(LATE), F.col(REASON)] if self.late is not None else []),
-        )
+        schema = self.schema
+        keys = [f"{key_name(i)} AS {sql_name(name)}" for i, name in enumerate(schema.key_names)]
+        marks = [f"{_chosen([*CHANGES, LATE], 'change')} AS change", "revision"]
+        values = [f"v{i} AS {sql_name(name)}" for i, name in enumerate(schema.column_types)]
+        behind = [
+            *(marks if self.marks else ["'insert' AS change", "0 AS revision"]),
+            *values,
+            *([LATE, REASON] if self.late is not None else []),
+        ]
+        if schema.wide:
+            return sent.select(*map(F.expr, [*keys, "`end`", *behind]))
+        query = F.expr(_named([name for name, _ in schema.queries])).alias("query", metadata=describe(schema))
+        return sent.select(*map(F.expr, keys), query, *map(F.expr, [*self._bounds(), *behind]))
 
-    def _windows(self) -> list[Expression]:
-        """Query, window and span."""
-        span = F.lit(None).cast(SPAN)
+    def _bounds(self) -> list[str]:
+        """Window and span, in SQL."""
+        span, window = NO_SPAN, "struct(`start`, `end`)"
         if self.spans:
-            both = F.struct(F.col("span_start").alias("start"), F.col("span_end").alias("end"))
-            span = F.when(F.col("span_start").isNotNull(), both).otherwise(span)
-        bounds = F.struct(F.col("start"), F.col("end"))
-        window = bounds if self.late is None else F.when(F.col("start").isNotNull(), bounds)
-        query = _named([name for name, _ in self.schema.queries]).alias("query", metadata=describe(self.schema))
-        return [query, window.alias("window"), span.alias("span")]
-
-    def keys(self) -> list[Expression]:
-        """The key columns under the user's names."""
-        return [F.col(key_name(i)).alias(name) for i, name in enumerate(self.schema.key_names)]
+            both = "named_struct('start', span_start, 'end', span_end)"
+            span = f"CASE WHEN span_start IS NOT NULL THEN {both} ELSE {NO_SPAN} END"
+        if self.late is not None:
+            window = f"CASE WHEN `start` IS NOT NULL THEN {window} END"
+        return [f"{window} AS `window`", f"{span} AS span"]
 
 
 def instant(at: str, schema: ResultSchema) -> str:
@@ -173,13 +172,14 @@ def micros(at: str, unit: str) -> str:
     return f"CAST(CAST(({at}) - pmod({at}, {divisor}) AS DECIMAL(20, 0)) / {divisor} AS BIGINT)"
 
 
-def _named(names: list[str]) -> Expression:
-    return _chosen(names, "query") if len(names) > 1 else F.when(F.col("query").isNotNull(), F.lit(names[0]))
+def _named(names: list[str]) -> str:
+    one = f"CASE WHEN query IS NOT NULL THEN {text_literal(names[0])} END"
+    return one if len(names) == 1 else _chosen(names, "query")
 
 
-def _chosen(words: list[str], number: str) -> Expression:
-    """The word whose number stands in a column."""
-    return F.get(F.array(*(F.lit(word) for word in words)), F.col(number).cast("int"))
+def _chosen(words: list[str], number: str) -> str:
+    """The word whose number stands in a column, in SQL."""
+    return f"get(array({', '.join(map(text_literal, words))}), CAST({number} AS INT))"
 
 
 def _as(array: pa.Array, type_: pa.DataType) -> pa.Array:

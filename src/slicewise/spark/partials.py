@@ -61,7 +61,7 @@ from slicewise.spark.moment_partials import (
 from slicewise.spark.row_order import comparable, tie_breakers
 from slicewise.spark.slice_columns import Columns, Label, Reader, SliceColumns, count_of, values_of
 from slicewise.spark.source import TIME, Source
-from slicewise.spark.totals import totals, whole_avg, whole_sum
+from slicewise.spark.totals import WholeValue, totals, whole_avg, whole_sum
 from slicewise.spark.types import holds_map
 
 __all__ = ["PARTIALS", "counting", "partials_of", "whole_window"]
@@ -88,43 +88,49 @@ def counting(
     return FilteredSource(source, condition), slice_columns.of_some(condition)
 
 
-def whole_window(aggregate: Aggregate, source: Source, label: str) -> Expression | None:
+def whole_window(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeValue | None:
     """What the JVM computes for a whole window, where that is all there is to do; else None.
 
-    ``label`` names the window with its query and key, for errors.
+    The names of its columns begin with ``name``, and ``label`` names the window with its query and key, for errors.
     """
     if isinstance(aggregate, Filtered):
         source, aggregate = FilteredSource(source, aggregate.condition), aggregate.counted
     function = _WHOLE.get(type(aggregate))
-    return None if function is None else function(aggregate, source, label)
+    return None if function is None else function(aggregate, source, name, label)
 
 
-def _by_spark(function: Callable[[Expression], Expression]) -> Callable[[Aggregate, Source, str], Expression]:
+def _by_spark(function: str) -> Callable[[Aggregate, Source, str, str], WholeValue]:
     """Spark's own function of the aggregate's column, or of its rows where it has none."""
 
-    def compute(aggregate: Aggregate, source: Source, label: str) -> Expression:
-        return function(source.internal(aggregate.columns[0]) if aggregate.columns else source.selected(F.lit(1)))
+    def compute(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeValue:
+        counted = source.internal_sql(aggregate.columns[0]) if aggregate.columns else source.selected_sql("1")
+        return WholeValue({name: f"{function}({counted})"}, name)
 
     return compute
 
 
-_WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source, str], Expression | None]] = {
-    Count: _by_spark(F.count),
+def _product(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeValue:
+    """The product, which has no name in SQL."""
+    return WholeValue({name: F.product(source.internal(aggregate.columns[0]))}, name)
+
+
+_WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source, str, str], WholeValue | None]] = {
+    Count: _by_spark("count"),
     Sum: whole_sum,
     Avg: whole_avg,
-    Min: _by_spark(F.min),
-    Max: _by_spark(F.max),
-    Product: _by_spark(F.product),
-    StdDev: _by_spark(F.stddev),
-    StdDevPop: _by_spark(F.stddev_pop),
-    Variance: _by_spark(F.variance),
-    VarPop: _by_spark(F.var_pop),
-    CountIf: _by_spark(F.count_if),
-    BoolAnd: _by_spark(F.bool_and),
-    BoolOr: _by_spark(F.bool_or),
-    BitAnd: _by_spark(F.bit_and),
-    BitOr: _by_spark(F.bit_or),
-    BitXor: _by_spark(F.bit_xor),
+    Min: _by_spark("min"),
+    Max: _by_spark("max"),
+    Product: _product,
+    StdDev: _by_spark("stddev"),
+    StdDevPop: _by_spark("stddev_pop"),
+    Variance: _by_spark("variance"),
+    VarPop: _by_spark("var_pop"),
+    CountIf: _by_spark("count_if"),
+    BoolAnd: _by_spark("bool_and"),
+    BoolOr: _by_spark("bool_or"),
+    BitAnd: _by_spark("bit_and"),
+    BitOr: _by_spark("bit_or"),
+    BitXor: _by_spark("bit_xor"),
 }
 
 

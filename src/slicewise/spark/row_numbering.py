@@ -62,8 +62,8 @@ class NumberedSource(Source):
         super().__init__(**fields)
         self.__dict__["around"] = source  # which knows where its columns stand
 
-    def internal(self, name: str) -> Column:
-        return F.col(POSITION) if name == POSITION else self.__dict__["around"].internal(name)
+    def internal_sql(self, name: str) -> str:
+        return POSITION if name == POSITION else str(self.__dict__["around"].internal_sql(name))
 
 
 def measure_rows(

@@ -17,7 +17,7 @@ from slicewise.spark.batch import run_batch
 from slicewise.spark.computed_columns import with_meant
 from slicewise.spark.output import LATE, REASON
 from slicewise.spark.session import check_streaming, check_workers, share_py_files
-from slicewise.spark.source import Source, column
+from slicewise.spark.source import Source, column, sql_name
 from slicewise.spark.streaming.stream import run_stream
 from slicewise.spark.whole_rows import check_returned_rows, check_shown_rows
 from slicewise.workload import Workload
@@ -133,7 +133,7 @@ def _without_watermarks(source: Source) -> Source:
     name = source.workload.watermark_from
     if name is None:
         return source
-    return dataclasses.replace(source, frame=source.frame.where(source.given(name).isNull()))
+    return dataclasses.replace(source, frame=source.frame.where(F.expr(f"{source.given(name)} IS NULL")))
 
 
 def _warn_of_watermark(source: Source) -> None:
@@ -156,14 +156,15 @@ def _run_batch(source: Source, options: RunOptions) -> DataFrame:
 def _has_time_or_fails(source: Source) -> Column:
     row = F.to_json(F.struct(*(column(name) for name in source.frame.columns)))
     message = F.concat(F.lit("a row has no event time that a window could hold, and bad='fail': "), row)
-    return F.when(source.event_time.isNotNull(), F.lit(True)).otherwise(F.raise_error(message).cast("boolean"))
+    has_time = F.expr(f"{source.event_time} IS NOT NULL")
+    return F.when(has_time, F.lit(True)).otherwise(F.raise_error(message).cast("boolean"))
 
 
 def _without_time(source: Source) -> DataFrame:
     """Rows that no window can hold, as rows of their own among the results."""
-    rows = source.frame.where(source.event_time.isNull())
+    rows = source.frame.where(F.expr(f"{source.event_time} IS NULL"))
     whole = F.struct(*(column(name) for name in source.frame.columns)).alias(LATE)
-    keys = [source.given(name).alias(name) for name in source.workload.keys]
+    keys = [F.expr(f"{source.given(name)} AS {sql_name(name)}") for name in source.workload.keys]
     return rows.select(*keys, F.lit(LATE).alias("change"), whole, F.lit(NO_TIME).alias(REASON))
 
 

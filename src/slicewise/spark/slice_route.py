@@ -51,7 +51,7 @@ def run_slices(source: Source, shuffle: str, store: str | None = None, form: For
     how: dict[str, Any] = {"ties": ties, "store": store, "form": form}
     make_plan = partial(plan_for, workload, dict(source.types), time_type=source.time_type, **how)
     plan = make_plan()
-    rows = with_computed(source, source.projected().where(F.col(TIME).isNotNull()), source.columns)
+    rows = with_computed(source, source.projected().where(f"{TIME} IS NOT NULL"), source.columns)
     edges = Edges(PeriodicWindows(plan.windows, workload.keys), plan.gaps)
     cells = {CELL: cell_of(F.col(TIME), edges)} if plan.windows or plan.gaps else {}
     if not plan.panels and (windows := _run_whole(source, rows, cells, shuffle, plan.schema)) is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyspark.sql import types as T
 
 from slicewise.conditions.expression import check_type_of, derived_types, inputs_of, refuse_missing
 from slicewise.errors import DataError, did_you_mean
+from slicewise.plan.condition_sql import text_literal
 from slicewise.results import RESERVED
 from slicewise.slicing import CLOCK_TYPE, bounds_type
 from slicewise.spark.session import setting
@@ -42,6 +42,12 @@ def column(name: str) -> Column:
 def sql_name(name: str) -> str:
     """A column by its name, taken literally, in SQL."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _field(name: str) -> str:
+    """A field of the struct before it, in SQL. With a dot, a DataFrame named as the struct would come first."""
+    literal = text_literal(name)
+    return f"[{literal}]" if literal.startswith("'") else f".{sql_name(name)}"  # in brackets no expression is read
 
 
 def key_name(i: int) -> str:
@@ -123,45 +129,56 @@ class Source:
         )
 
     @property
-    def event_time(self) -> Column:
-        """Event time as a 64-bit integer; null where it is null, or so far away that no window lies around it."""
+    def event_time(self) -> str:
+        """Event time as a 64-bit integer, in SQL; null where it is null, or so far away that no window lies around it.
+
+        As text, as much here: every function that is called takes several round trips to the JVM.
+        """
         if self.workload.on_clock is not None:
             # The time of the micro-batch, the same for all of its rows; it stands in the offset log, and so is kept.
-            return F.unix_micros(F.current_timestamp())
+            return "unix_micros(current_timestamp())"
         at = self.instant(self.given(self.workload.time))
         largest = largest_time(self.workload.unit)
-        return F.when(at.between(-largest, largest), at)
+        return f"CASE WHEN {at} BETWEEN {-largest} AND {largest} THEN {at} END"
 
-    def instant(self, time: Column) -> Column:
-        """A time of the type of the time column as a 64-bit integer, however far away it is."""
+    def instant(self, time: str) -> str:
+        """A time of the type of the time column as a 64-bit integer, however far away it is, in SQL."""
         type_ = self.spark_types[self.workload.time]
         if isinstance(type_, _INTEGERS):
-            return time.cast("long")
+            return f"CAST({time} AS BIGINT)"
         if isinstance(type_, T.TimestampNTZType):
             return ntz_micros(time, self.frame.sparkSession)
         if isinstance(type_, T.DateType):
             # A timestamp as in Spark's own window(); a date further away than timestamps are would fail there.
-            near = F.unix_date(time).between(-LARGEST_DAY, LARGEST_DAY)
-            time = F.when(near, time.cast("timestamp"))
-        return F.unix_micros(time)
+            near = f"unix_date({time}) BETWEEN {-LARGEST_DAY} AND {LARGEST_DAY}"
+            time = f"CASE WHEN {near} THEN CAST({time} AS TIMESTAMP) END"
+        return f"unix_micros({time})"
 
-    def given(self, name: str) -> Column:
-        """A column of the DataFrame, or the field of one."""
-        path = self.paths[name]
-        return reduce(Column.getField, path[1:], column(path[0]))
+    def given(self, name: str) -> str:
+        """A column of the DataFrame, or the field of one, in SQL."""
+        first, *fields = self.paths[name]
+        return sql_name(first) + "".join(map(_field, fields))
 
     def projected(self, *extra: Column) -> DataFrame:
         """The input under internal names: event time, keys, what the workload reads, and ``extra`` columns."""
-        keys = [self.given(name).alias(key_name(i)) for i, name in enumerate(self.workload.keys)]
-        values = [self.given(name).alias(value_name(i)) for i, name in enumerate(self.inputs)]
-        return self.frame.select(self.event_time.alias(TIME), *keys, *values, *extra)
+        keys = [f"{self.given(name)} AS {key_name(i)}" for i, name in enumerate(self.workload.keys)]
+        values = [f"{self.given(name)} AS {value_name(i)}" for i, name in enumerate(self.inputs)]
+        return self.frame.select(*map(F.expr, [f"{self.event_time} AS {TIME}", *keys, *values]), *extra)
 
     def internal(self, name: str) -> Column:
         """A column that queries are about, in the projected input; a computed one once it is added."""
-        return F.col(value_name(self.columns.index(name)))
+        return F.expr(self.internal_sql(name))
+
+    def internal_sql(self, name: str) -> str:
+        """The same in SQL."""
+        return value_name(self.columns.index(name))
 
     def selected(self, value: Column) -> Column:
         """A value, in rows that count."""
+        return value
+
+    def selected_sql(self, value: str) -> str:
+        """The same in SQL."""
         return value
 
     @property

@@ -7,8 +7,10 @@ depending on ``spark.sql.ansi.enabled``; here only expressions are used that mea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +21,16 @@ from slicewise.aggregates import exact
 from slicewise.aggregates.arithmetic import overflow_text
 from slicewise.aggregates.base import Aggregate, Monoid, Parts
 from slicewise.errors import OverflowInWindowError
+from slicewise.plan.condition_sql import text_literal
 from slicewise.spark.slice_columns import Columns, Label, Reader, SliceColumns, count_of, values_of
 from slicewise.spark.source import Source
 from slicewise.spark.types import spark_type
 
-__all__ = ["totals", "totals_of", "whole_avg", "whole_sum"]
+__all__ = ["WholeValue", "totals", "totals_of", "whole_avg", "whole_sum"]
 
 #: Decimals of so many digits have ten to spare in their sum; longer ones are cut before so many of their last digits.
 SPARE_DIGITS, LOW_DIGITS = 28, 20
+LOWER_HALF = 0xFFFFFFFF
 
 
 # Per slice
@@ -60,7 +64,7 @@ def totals_of(label: Label, value: Expression, n: str, type_: pa.DataType, slice
 
 def _halves(value: Expression) -> tuple[Expression, Expression]:
     """The upper and the lower 32 bits of 64-bit integers."""
-    return F.shiftright(value, 32), value.bitwiseAND(F.lit(0xFFFFFFFF))
+    return F.shiftright(value, 32), value.bitwiseAND(F.lit(LOWER_HALF))
 
 
 def _microseconds(duration: Expression) -> Expression:
@@ -106,59 +110,79 @@ def _limit_message(name: str, rows: str) -> tuple[str, str, str]:
 # Per window
 
 
-def whole_sum(aggregate: Aggregate, source: Source, label: str) -> Expression | None:
+class WholeValue(NamedTuple):
+    """What an aggregate gives over a whole window, in SQL: each function that is called takes the JVM some round trips.
+
+    Attributes
+    ----------
+    aggregated
+        Columns that Spark aggregates, in SQL or as an expression.
+    value
+        The value, from these columns.
+    """
+
+    aggregated: Mapping[str, str | Expression]
+    value: str
+
+
+def whole_sum(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeValue | None:
     """The sum over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
-    (name,) = aggregate.columns
-    value, type_ = source.internal(name), source.types[name]
+    (column,) = aggregate.columns
+    value, type_ = source.internal_sql(column), source.types[column]
     if pa.types.is_floating(type_):
-        return F.sum(value)
+        return WholeValue({name: f"sum({value})"}, name)
+    count = {f"{name}_count": f"count({value})"}
     if pa.types.is_int64(type_):
-        carried, rest = _carried(value)
-        fits = carried.between(-(2**31), 2**31 - 1)
-        total = F.shiftleft(carried, 32).bitwiseOR(rest)
-        before, after = overflow_text(aggregate, "a 64-bit integer")
-        large = carried.cast("decimal(20, 0)") * F.lit(2**32) + rest
-        message = F.concat(
-            F.expr(label), F.lit(f": {before}"), large.cast("decimal(38, 0)").cast("string"), F.lit(after)
-        )
-        exact_sum = F.when(fits, total).when(~fits, F.raise_error(message).cast("long"))
-        return F.coalesce(exact_sum, _refused(name, value, pa.int64(), label))
+        halves, carried, rest = _carried(name, value)
+        fits = f"{carried} BETWEEN {-(2**31)} AND {2**31 - 1}"
+        before, after = map(text_literal, overflow_text(aggregate, "a 64-bit integer"))
+        large = f"CAST(CAST(CAST({carried} AS DECIMAL(20, 0)) * {2**32} + {rest} AS DECIMAL(38, 0)) AS STRING)"
+        error = f"CAST(raise_error(concat({label}, ': ', {before}, {large}, {after})) AS BIGINT)"
+        exact_sum = f"CASE WHEN {fits} THEN shiftleft({carried}, 32) | {rest} WHEN NOT ({fits}) THEN {error} END"
+        return WholeValue(halves | count, f"coalesce({exact_sum}, {_refused(column, name, pa.int64(), label)})")
     if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):
         return None
     result = aggregate.result_type(type_)
     assert result is not None
-    return F.coalesce(F.try_sum(value), _refused(name, value, result, label))
+    return WholeValue({name: f"try_sum({value})"} | count, f"coalesce({name}, {_refused(column, name, result, label)})")
 
 
-def whole_avg(aggregate: Aggregate, source: Source, label: str) -> Expression | None:
+def whole_avg(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeValue | None:
     """The average over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
-    (name,) = aggregate.columns
-    value, type_ = source.internal(name), source.types[name]
+    (column,) = aggregate.columns
+    value, type_ = source.internal_sql(column), source.types[column]
     if pa.types.is_floating(type_):
-        return F.avg(value)
+        return WholeValue({name: f"avg({value})"}, name)
     if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):
         return None
+    count = {f"{name}_count": f"count({value})"}
     if pa.types.is_decimal(type_):
         result = aggregate.result_type(type_)
         assert result is not None
-        return F.coalesce(F.try_avg(value), _refused(name, value, result, label))
+        refused = _refused(column, name, result, label)
+        return WholeValue({name: f"try_avg({value})"} | count, f"coalesce({name}, {refused})")
     # Summed exactly and divided once: Spark's own adds up doubles, and large integers lose digits on the way.
     if pa.types.is_int64(type_):
-        carried, rest = _carried(value)
-        total = carried.cast("double") * F.lit(2.0**32) + rest
+        sums, carried, rest = _carried(name, value)
+        total = f"CAST({carried} AS DOUBLE) * {2**32}D + {rest}"
     else:
-        total = F.try_sum(value).cast("double")
-    return F.coalesce(F.try_divide(total, F.count(value)), _refused(name, value, pa.float64(), label))
+        sums, total = {name: f"try_sum({value})"}, f"CAST({name} AS DOUBLE)"
+    refused = _refused(column, name, pa.float64(), label)
+    return WholeValue(sums | count, f"coalesce(try_divide({total}, {name}_count), {refused})")
 
 
-def _carried(value: Expression) -> tuple[Expression, Expression]:
-    """The sum of 64-bit integers as ``carried * 2**32 + rest``; null where there is none, or more than halves hold."""
-    high, low = (F.try_sum(half) for half in _halves(value))
-    return high + F.shiftright(low, 32), low.bitwiseAND(F.lit(0xFFFFFFFF))
+def _carried(name: str, value: str) -> tuple[dict[str, str], str, str]:
+    """The sums of the halves of 64-bit integers, and their sum as ``carried * 2**32 + rest`` from these.
+
+    Null where there is none, or more than halves hold.
+    """
+    high, low = f"{name}_high", f"{name}_low"
+    halves = {high: f"try_sum(shiftright({value}, 32))", low: f"try_sum({value} & {LOWER_HALF})"}
+    return halves, f"({high} + shiftright({low}, 32))", f"({low} & {LOWER_HALF})"
 
 
-def _refused(name: str, value: Expression, type_: pa.DataType, label: str) -> Expression:
+def _refused(column: str, name: str, type_: pa.DataType, label: str) -> str:
     """Null where there are no values; where there are, the error that they are too many."""
-    before, rows, after = _limit_message(name, "")
-    message = F.concat(F.expr(label), F.lit(f": {before}"), F.count(value).cast("string"), F.lit(rows + after))
-    return F.when(F.count(value) > 0, F.raise_error(message).cast(spark_type(type_)))
+    before, rows, after = _limit_message(column, f"CAST({name}_count AS STRING)")
+    message = f"concat({label}, ': ', {text_literal(before)}, {rows}, {text_literal(after)})"
+    return f"CASE WHEN {name}_count > 0 THEN CAST(raise_error({message}) AS {spark_type(type_).simpleString()}) END"

@@ -78,9 +78,9 @@ def has_row_state(grouped: Any) -> bool:
     return hasattr(grouped, "transformWithState")
 
 
-def ntz_micros(time: Column, session: SparkSession) -> Column:
-    """A timestamp without a zone as microseconds since 1970: Spark's function takes them since 4.3."""
+def ntz_micros(time: str, session: SparkSession) -> str:
+    """A timestamp without a zone as microseconds since 1970, in SQL: Spark's function takes them since 4.3."""
     if spark_version(session) >= (4, 3):
-        return F.unix_micros(time)
-    since = (time - F.expr("TIMESTAMP_NTZ '1970-01-01'")).cast("interval second")
-    return (since.cast("decimal(19, 6)") * F.lit(1_000_000)).cast("long")
+        return f"unix_micros({time})"
+    since = f"CAST({time} - TIMESTAMP_NTZ '1970-01-01' AS INTERVAL SECOND)"
+    return f"CAST(CAST({since} AS DECIMAL(19, 6)) * 1000000 AS BIGINT)"

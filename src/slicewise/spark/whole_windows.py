@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from slicewise.spark.known_frame import with_added
 from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import whole_window
 from slicewise.spark.source import TIME, Source
+from slicewise.spark.totals import WholeValue
 from slicewise.times import INFINITY
 from slicewise.windows.listings import EdgeTable
 
@@ -60,15 +61,12 @@ def run_whole_slices(source: Source, rows: DataFrame, cell: Expression, schema: 
         family = query.window.family
         assert family is not None
         placed = Placed(with_added(rows, {START: cell}), (START,), f"{START} + {family.length}")
-    values = None if placed is None else _values(source, schema, START, placed.end)
+    values = None if placed is None else _values(source, schema, placed.end)
     if placed is None or values is None:
         return None
     grouped = placed.rows.groupBy(*source.key_names, *placed.bounds)
-    if placed.held is not None:
-        windows = _held(grouped, placed.held, values)
-    else:
-        windows = grouped.agg(*(function.alias(name) for name, function in values.items()))
-    return _to_user(windows, source, schema, START, placed.end, values)
+    windows = grouped.agg(*_aggregated(values)) if placed.held is None else _held(grouped, placed.held, values)
+    return _to_user(windows, source, schema, placed.end, values)
 
 
 def run_whole_sessions(source: Source, rows: DataFrame, schema: ResultSchema) -> DataFrame | None:
@@ -76,8 +74,7 @@ def run_whole_sessions(source: Source, rows: DataFrame, schema: ResultSchema) ->
     (query,) = source.workload.queries
     gap = query.window.session_gap
     assert gap is not None
-    end = f"max({TIME}) + {gap}"
-    values = _values(source, schema, START, end)
+    values = _values(source, schema, END)
     if values is None:
         return None
     in_order = Window.partitionBy(*source.key_names).orderBy(TIME)
@@ -86,34 +83,40 @@ def run_whole_sessions(source: Source, rows: DataFrame, schema: ResultSchema) ->
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     rows = with_added(rows, {START: F.max(F.when(~F.col(JOINS), F.col(TIME))).over(so_far)})
     sessions = rows.groupBy(*source.key_names, START)
-    windows = sessions.agg(F.expr(f"{end} AS {END}"), *(function.alias(name) for name, function in values.items()))
-    return _to_user(windows, source, schema, START, END, values)
+    windows = sessions.agg(F.expr(f"max({TIME}) + {gap} AS {END}"), *_aggregated(values))
+    return _to_user(windows, source, schema, END, values)
 
 
-def _values(source: Source, schema: ResultSchema, start: str, end: str) -> dict[str, Expression] | None:
-    """What Spark computes for a whole window between such bounds, in SQL; None where it does not have all it takes."""
+def _values(source: Source, schema: ResultSchema, end: str) -> list[WholeValue] | None:
+    """What Spark computes for a whole window that ends there; None where it does not have all it takes."""
     (query,) = source.workload.queries
-    label = _label(query.name, source, schema, start, end)
-    functions = [whole_window(aggregate, source, label) for aggregate in query.aggregates.values()]
-    values = {f"v{i}": function for i, function in enumerate(functions) if function is not None}
-    return values if len(values) == len(functions) else None
+    label = _label(query.name, source, schema, end)
+    asked = enumerate(query.aggregates.values())
+    values = [whole_window(aggregate, source, f"v{i}", label) for i, aggregate in asked]
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else None
+
+
+def _aggregated(values: Iterable[WholeValue]) -> list[Expression]:
+    columns = [column for value in values for column in value.aggregated.items()]
+    return [F.expr(f"{c} AS {name}") if isinstance(c, str) else c.alias(name) for name, c in columns]
 
 
 def _to_user(
-    windows: DataFrame, source: Source, schema: ResultSchema, start: str, end: str, values: Iterable[str]
+    windows: DataFrame, source: Source, schema: ResultSchema, end: str, values: Iterable[WholeValue]
 ) -> DataFrame:
-    bounds = f"{instant(start, schema)} AS `start`", f"{instant(end, schema)} AS `end`"
-    windows = windows.selectExpr(*source.key_names, "0 AS query", *bounds, *values)
+    bounds = f"{instant(START, schema)} AS `start`", f"{instant(end, schema)} AS `end`"
+    shown = [f"{value.value} AS v{i}" for i, value in enumerate(values)]
+    windows = windows.selectExpr(*source.key_names, "0 AS query", *bounds, *shown)
     return Output(schema, spans=False).to_user(windows)
 
 
-def _held(grouped: GroupedData, held: Expression, values: Mapping[str, Expression]) -> DataFrame:
-    """The groups that a window holds. What none does must not fail either, so it is asked inside of the aggregates.
+def _held(grouped: GroupedData, held: Expression, values: Iterable[WholeValue]) -> DataFrame:
+    """The groups that a window holds, before anything is asked of them that might fail.
 
-    It is asked as an aggregate, too: Spark would put a condition on the cell before the grouping, and ask every row.
+    That is an aggregate, too: Spark would put a condition on the cell before the grouping, and ask every row.
     """
-    aggregates = [F.when(held, function).alias(name) for name, function in values.items()]
-    return grouped.agg(F.when(F.count(F.lit(1)) > 0, held).alias("held"), *aggregates).where("held")
+    return grouped.agg(F.when(F.count(F.lit(1)) > 0, held).alias("held"), *_aggregated(values)).where("held")
 
 
 def _in_table(rows: DataFrame, cell: Expression, table: EdgeTable) -> Placed | None:
@@ -138,11 +141,11 @@ def _in_table(rows: DataFrame, cell: Expression, table: EdgeTable) -> Placed | N
     return Placed(with_added(rows, bounds), (START, END), END, start > -INFINITY)
 
 
-def _label(name: str, source: Source, schema: ResultSchema, start: str, end: str) -> str:
+def _label(name: str, source: Source, schema: ResultSchema, end: str) -> str:
     """Query, key and window of a group of rows in SQL, as :class:`slicewise.results.WindowLabel` names them."""
     # Formatted without the session's time zone.
     utc = dataclasses.replace(schema, time_type=pa.timestamp("us")) if _has_zone(schema) else schema
-    bounds = [f"CAST({instant(at, utc)} AS STRING)" for at in (start, end)]
+    bounds = [f"CAST({instant(at, utc)} AS STRING)" for at in (START, end)]
     zone = "+00:00" if _has_zone(schema) else ""
     window = ["', window ['", bounds[0], text_literal(f"{zone}, "), bounds[1], text_literal(f"{zone})")]
     return f"concat({', '.join([text_literal(f'query {name!r}'), *key_texts(source), *window])})"

@@ -91,7 +91,7 @@ def _can_slice(plan: Plan, late: str | None, bad: str | None) -> bool:
 
 
 def _shard(source: Source, partitions: int) -> Column:
-    keys = [(source.given(name), source.spark_types[name]) for name in source.workload.keys]
+    keys = [(F.expr(source.given(name)), source.spark_types[name]) for name in source.workload.keys]
     return shard_number(keys, partitions).alias(SHARD)
 
 
