@@ -1,4 +1,4 @@
-"""A user's aggregate that is called like a built-in one is computed as the user wrote it, in batch and on streams."""
+"""What is called like something else is still itself: aggregates of users, columns, fields."""
 
 from __future__ import annotations
 
@@ -114,3 +114,12 @@ def test_columns_with_spaces_are_not_taken_for_one_another(spark):
     aggregates = {"a": sw.min_count("x"), "b": sw.min("count x"), "c": sw.count("x"), "d": sw.max_by("x", "count x")}
     workload = sw.Workload("t").query("q", sw.sliding(20, every=10), **aggregates)
     compare(workload.run(frame).toArrow(), in_process(workload, frame), [])
+
+
+def test_the_field_of_a_struct_is_not_taken_for_a_column_of_a_dataframe_of_that_name(spark):
+    frame = (
+        spark.range(10).selectExpr("id AS t", """named_struct('b', id, "it's", 2 * id) AS a""", "-id AS b").alias("a")
+    )
+    workload = sw.Workload("t").query("q", sw.tumbling(10), low=sw.min("a.b"), high=sw.max("a.it's"))
+    (row,) = workload.run(frame).select("low", "high").collect()
+    assert tuple(row) == (0, 18)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
@@ -16,6 +17,10 @@ from slicewise.columns import Column
 from slicewise.errors import AggregateError
 
 __all__ = ["CollectList", "CollectSet", "Concat", "listagg"]
+
+
+#: What Python itself tells apart and puts in order as Spark does; a NaN equals nothing, and lists have no hash.
+_PLAIN = frozenset({bool, int, str, bytes, datetime.date, datetime.datetime})
 
 
 class _Gathering(OneColumn):
@@ -135,7 +140,10 @@ class CollectSet(_Gathering):
     identity = ()
 
     def of_values(self, values: Iterable[Any]) -> tuple[Any, ...]:
-        distinct = {order_key(v): v for v in values}
+        rows = list(values)
+        if _PLAIN.issuperset(map(type, rows)):
+            return tuple(sorted(set(rows)))
+        distinct = {order_key(v): v for v in rows}
         return tuple(distinct[key] for key in sorted(distinct))
 
     def gather(self, partials: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
