@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise import plain
 from slicewise.aggregates.base import concat_parts, parts_from_data, parts_to_data, put_parts, take_parts
-from slicewise.ragged import Ragged
+from slicewise.columns import Column, column_of_objects
+from slicewise.ragged import Ragged, RaggedColumn
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=6)
 
@@ -66,3 +69,42 @@ def test_a_slice_is_a_view():
     (part,) = take_parts((array,), slice(0, 2))
     assert np.shares_memory(part.columns[0], array.columns[0])
     assert part.nbytes == 2 * 8 + 2 * 16
+
+
+INT = pa.int64()
+COUNTED = {
+    "list": (pa.list_(INT), (INT,)),
+    "structs": (pa.list_(pa.struct([("value", INT), ("count", pa.float64())])), (INT, pa.float64())),
+    "map": (pa.map_(INT, pa.float64()), (INT, pa.float64())),
+}
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+@given(lists=LISTS, others=LISTS, data=st.data())
+def test_columns_of_lists_are_those_of_python_values(kind, lists, others, data):
+    type_, held = COUNTED[kind]
+    lists, others = ([sorted(set(items)) for items in some] for some in (lists, others))
+
+    def made(some):
+        runs = ragged(some)
+        return RaggedColumn(Ragged(runs.lengths, *runs.columns[: len(held)]), type_, held)
+
+    def plain_value(items):
+        if kind == "list":
+            return items
+        return {x: 2.5 * x for x in items} if kind == "map" else [{"value": x, "count": 2.5 * x} for x in items]
+
+    column = Column.concat([made(lists), made(others)])
+    expected = [plain_value(items) for items in (*lists, *others)]
+    assert type(column) is RaggedColumn
+    assert len(column) == len(expected)
+    index = np.array(data.draw(st.permutations(range(len(expected)))), np.int64)
+    some = column.take(index)
+    objects = column_of_objects([expected[i] for i in index], type_)
+    assert some.to_arrow().equals(objects.to_arrow())
+    assert some.to_pylist() == objects.to_pylist()
+    assert some.values.tolist() == objects.values.tolist()
+    assert Column.concat([some, objects]).to_pylist() == 2 * objects.to_pylist()
+    assert Column.from_data(some.to_data()).to_pylist() == objects.to_pylist()
+    assert some.mask.all()
+    assert some.nbytes >= 8 * len(some)

@@ -165,6 +165,9 @@ class Column:
         """Columns of one type, end to end."""
         if len(columns) == 1:
             return columns[0]
+        kind = type(columns[0])
+        if kind is not cls and all(type(column) is kind for column in columns):
+            return kind.concat(columns)
         valid = None
         for column in columns:
             if column.valid is not None:

@@ -11,13 +11,16 @@ entry has, so that a million small partials are a few arrays and not a million o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from slicewise.columns import Column, column_of_objects
 from slicewise.kernels import expand_ranges
 
-__all__ = ["Ragged"]
+__all__ = ["Ragged", "RaggedColumn"]
 
 
 class Ragged:
@@ -122,6 +125,66 @@ class Ragged:
         """The invariants, for tests."""
         assert (self.lengths >= 0).all()
         assert all(len(column) == self.lengths.sum() for column in self.columns)
+
+
+class RaggedColumn(Column):
+    """A column of lists, lists of structs or maps, none of them null, which are Python values only to who wants these.
+
+    Parameters
+    ----------
+    runs
+        What each of them holds: a column for a list of single values, one for each field of structs, two for maps.
+    type
+        The type of the lists or maps.
+    held
+        The types of the columns.
+
+    Examples
+    --------
+    >>> runs = Ragged(np.array([1, 2]), np.array([7, 1, 5]), np.array([1, 1, 3]))
+    >>> counted = RaggedColumn(runs, pa.map_(pa.int64(), pa.int64()), (pa.int64(), pa.int64()))
+    >>> counted.to_pylist()
+    [{7: 1}, {1: 1, 5: 3}]
+    """
+
+    runs: Ragged
+    held: tuple[pa.DataType, ...]
+
+    def __init__(self, runs: Ragged, type: pa.DataType, held: Sequence[pa.DataType]) -> None:
+        vars(self).update(runs=runs, type=type, held=tuple(held))
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The lists or maps, as Python values."""
+        made = self.to_arrow().to_pylist()
+        return column_of_objects([*map(dict, made)] if pa.types.is_map(self.type) else made, self.type).values
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    @property
+    def nbytes(self) -> int:
+        return self.runs.nbytes
+
+    @property
+    def mask(self) -> np.ndarray:
+        return np.ones(len(self), bool)
+
+    def take(self, index: np.ndarray | slice) -> Column:
+        return RaggedColumn(self.runs[index], self.type, self.held)
+
+    @classmethod
+    def concat(cls, columns: Sequence[Any]) -> Column:
+        return cls(Ragged.concat([column.runs for column in columns]), columns[0].type, columns[0].held)
+
+    def to_arrow(self) -> pa.Array:
+        held = [Column(values, type_).to_arrow() for values, type_ in zip(self.runs.columns, self.held, strict=True)]
+        offsets = pa.array(np.concatenate([[0], np.cumsum(self.runs.lengths)]).astype(np.int32))
+        if pa.types.is_map(self.type):
+            return pa.MapArray.from_arrays(offsets, *held).cast(self.type)
+        of_structs = pa.types.is_struct(self.type.value_type)
+        rows = pa.StructArray.from_arrays(held, fields=list(self.type.value_type)) if of_structs else held[0]
+        return pa.ListArray.from_arrays(offsets, rows).cast(self.type)
 
 
 def _joined(columns: Sequence[Any]) -> Any:

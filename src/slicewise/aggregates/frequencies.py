@@ -10,10 +10,10 @@ import pyarrow as pa
 from slicewise.aggregates.base import Monoid
 from slicewise.aggregates.checks import OneColumn, check_k, need_orderable, need_types, present
 from slicewise.aggregates.histograms import HistogramMonoid, OfHistogram, Run
-from slicewise.columns import Column, column_of_objects
+from slicewise.columns import Column
 from slicewise.errors import AggregateError
 from slicewise.kernels import order_by
-from slicewise.ragged import Ragged
+from slicewise.ragged import Ragged, RaggedColumn
 
 __all__ = ["Histogram", "Mode", "MostFrequent"]
 
@@ -49,11 +49,8 @@ class Histogram(OneColumn, OfHistogram):
         return dict(partial)
 
     def read(self, monoid: HistogramMonoid, runs: Ragged) -> Column:
-        values, counts = monoid.column(runs.columns[0]).to_pylist(), runs.columns[1].tolist()
-        pairs = list(zip(values, counts, strict=True))
-        ends = np.cumsum(runs.lengths)
-        bounds = zip((ends - runs.lengths).tolist(), ends.tolist(), strict=True)
-        return column_of_objects([dict(pairs[start:end]) for start, end in bounds], monoid.result)
+        counted = Ragged(runs.lengths, monoid.column(runs.columns[0]).values, runs.columns[1])
+        return RaggedColumn(counted, monoid.result, (monoid.types[0], pa.int64()))
 
     def result_type(self, *types: pa.DataType) -> pa.DataType:
         return pa.map_(types[0], pa.int64())
@@ -156,11 +153,8 @@ class MostFrequent(OneColumn, OfHistogram):
     def read(self, monoid: HistogramMonoid, runs: Ragged) -> Column:
         place = most_frequent_first(runs, self.k)
         at = place.columns[0]
-        values, counts = monoid.column(runs.columns[0][at]).to_pylist(), runs.columns[1][at].tolist()
-        best = [{"value": value, "count": count} for value, count in zip(values, counts, strict=True)]
-        ends = np.cumsum(place.lengths)
-        bounds = zip((ends - place.lengths).tolist(), ends.tolist(), strict=True)
-        return column_of_objects([best[start:end] for start, end in bounds], monoid.result)
+        best = Ragged(place.lengths, monoid.column(runs.columns[0][at]).values, runs.columns[1][at])
+        return RaggedColumn(best, monoid.result, (monoid.types[0], pa.int64()))
 
     def result_type(self, *types: pa.DataType) -> pa.DataType:
         return pa.list_(pa.struct([("value", types[0]), ("count", pa.int64())]))

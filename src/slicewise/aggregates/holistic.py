@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import operator
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
@@ -19,8 +20,8 @@ from slicewise.errors import AggregateError
 __all__ = ["CollectList", "CollectSet", "Concat", "listagg"]
 
 
-#: What Python itself tells apart and puts in order as Spark does; a NaN equals nothing, and lists have no hash.
-_PLAIN = frozenset({bool, int, str, bytes, datetime.date, datetime.datetime})
+#: What Python itself tells apart and puts in order as Spark does, but for NaN. Lists have no hash.
+_PLAIN = frozenset({bool, int, float, str, bytes, datetime.date, datetime.datetime})
 
 
 class _Gathering(OneColumn):
@@ -142,9 +143,11 @@ class CollectSet(_Gathering):
     def of_values(self, values: Iterable[Any]) -> tuple[Any, ...]:
         rows = list(values)
         if _PLAIN.issuperset(map(type, rows)):
-            return tuple(sorted(set(rows)))
-        distinct = {order_key(v): v for v in rows}
-        return tuple(distinct[key] for key in sorted(distinct))
+            distinct = {v: v for v in rows}
+            if all(map(operator.eq, distinct, distinct)):  # else there is a NaN
+                return tuple(sorted(distinct.values()))
+        keyed = {order_key(v): v for v in rows}
+        return tuple(keyed[key] for key in sorted(keyed))
 
     def gather(self, partials: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
         return self.of_values(chain.from_iterable(partials))
