@@ -61,7 +61,7 @@ from slicewise.spark.moment_partials import (
 from slicewise.spark.row_order import comparable, tie_breakers
 from slicewise.spark.slice_columns import Columns, Label, Reader, SliceColumns, count_of, values_of
 from slicewise.spark.source import TIME, Source
-from slicewise.spark.totals import WholeAggregate, totals, whole_avg, whole_sum
+from slicewise.spark.totals import WholeWindow, totals, whole_avg, whole_sum
 from slicewise.spark.types import holds_map
 
 __all__ = ["PARTIALS", "counting", "partials_of", "whole_window"]
@@ -88,7 +88,7 @@ def counting(
     return FilteredSource(source, condition), slice_columns.of_some(condition)
 
 
-def whole_window(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeAggregate | None:
+def whole_window(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeWindow | None:
     """What the JVM computes for a whole window, where that is all there is to do; else None.
 
     The names of its columns begin with ``name``, and ``label`` names the window with its query and key, for errors.
@@ -99,22 +99,22 @@ def whole_window(aggregate: Aggregate, source: Source, name: str, label: str) ->
     return None if function is None else function(aggregate, source, name, label)
 
 
-def _by_spark(function: str) -> Callable[[Aggregate, Source, str, str], WholeAggregate]:
+def _by_spark(function: str) -> Callable[[Aggregate, Source, str, str], WholeWindow]:
     """Spark's own function of the aggregate's column, or of its rows where it has none."""
 
-    def compute(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeAggregate:
+    def compute(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeWindow:
         counted = source.internal_sql(aggregate.columns[0]) if aggregate.columns else source.selected_sql("1")
-        return WholeAggregate({name: f"{function}({counted})"}, name)
+        return WholeWindow({name: f"{function}({counted})"}, name)
 
     return compute
 
 
-def _product(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeAggregate:
+def _product(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeWindow:
     """The product, which has no name in SQL."""
-    return WholeAggregate({name: F.product(source.internal(aggregate.columns[0]))}, name)
+    return WholeWindow({name: F.product(source.internal(aggregate.columns[0]))}, name)
 
 
-_WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source, str, str], WholeAggregate | None]] = {
+_WHOLE: dict[type[Aggregate], Callable[[Aggregate, Source, str, str], WholeWindow | None]] = {
     Count: _by_spark("count"),
     Sum: whole_sum,
     Avg: whole_avg,

@@ -26,7 +26,7 @@ from slicewise.spark.slice_columns import Columns, Label, Reader, SliceColumns, 
 from slicewise.spark.source import Source
 from slicewise.spark.types import spark_type
 
-__all__ = ["WholeAggregate", "totals", "totals_of", "whole_avg", "whole_sum"]
+__all__ = ["WholeWindow", "totals", "totals_of", "whole_avg", "whole_sum"]
 
 #: Decimals of so many digits have ten to spare in their sum; longer ones are cut before so many of their last digits.
 SPARE_DIGITS, LOW_DIGITS = 28, 20
@@ -110,7 +110,7 @@ def _limit_message(name: str, rows: str) -> tuple[str, str, str]:
 # Per window
 
 
-class WholeAggregate(NamedTuple):
+class WholeWindow(NamedTuple):
     """What an aggregate gives over a whole window, in SQL: each function that is called takes the JVM some round trips.
 
     Attributes
@@ -125,12 +125,12 @@ class WholeAggregate(NamedTuple):
     value: str
 
 
-def whole_sum(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeAggregate | None:
+def whole_sum(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeWindow | None:
     """The sum over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
     (column,) = aggregate.columns
     value, type_ = source.internal_sql(column), source.types[column]
     if pa.types.is_floating(type_):
-        return WholeAggregate({name: f"sum({value})"}, name)
+        return WholeWindow({name: f"sum({value})"}, name)
     count = {f"{name}_count": f"count({value})"}
     if pa.types.is_int64(type_):
         halves, carried, rest = _carried(name, value)
@@ -139,22 +139,22 @@ def whole_sum(aggregate: Aggregate, source: Source, name: str, label: str) -> Wh
         large = f"CAST(CAST(CAST({carried} AS DECIMAL(20, 0)) * {2**32} + {rest} AS DECIMAL(38, 0)) AS STRING)"
         error = f"CAST(raise_error(concat({label}, ': ', {before}, {large}, {after})) AS BIGINT)"
         exact_sum = f"CASE WHEN {fits} THEN shiftleft({carried}, 32) | {rest} WHEN NOT ({fits}) THEN {error} END"
-        return WholeAggregate(halves | count, f"coalesce({exact_sum}, {_refused(column, name, pa.int64(), label)})")
+        return WholeWindow(halves | count, f"coalesce({exact_sum}, {_refused(column, name, pa.int64(), label)})")
     if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):
         return None
     result = aggregate.result_type(type_)
     assert result is not None
-    return WholeAggregate(
+    return WholeWindow(
         {name: f"try_sum({value})"} | count, f"coalesce({name}, {_refused(column, name, result, label)})"
     )
 
 
-def whole_avg(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeAggregate | None:
+def whole_avg(aggregate: Aggregate, source: Source, name: str, label: str) -> WholeWindow | None:
     """The average over a whole window, which ``label`` names for errors; None where slices must be composed for it."""
     (column,) = aggregate.columns
     value, type_ = source.internal_sql(column), source.types[column]
     if pa.types.is_floating(type_):
-        return WholeAggregate({name: f"avg({value})"}, name)
+        return WholeWindow({name: f"avg({value})"}, name)
     if pa.types.is_duration(type_) or (pa.types.is_decimal(type_) and type_.precision > SPARE_DIGITS):
         return None
     count = {f"{name}_count": f"count({value})"}
@@ -162,7 +162,7 @@ def whole_avg(aggregate: Aggregate, source: Source, name: str, label: str) -> Wh
         result = aggregate.result_type(type_)
         assert result is not None
         refused = _refused(column, name, result, label)
-        return WholeAggregate({name: f"try_avg({value})"} | count, f"coalesce({name}, {refused})")
+        return WholeWindow({name: f"try_avg({value})"} | count, f"coalesce({name}, {refused})")
     # Summed exactly and divided once: Spark's own adds up doubles, and large integers lose digits on the way.
     if pa.types.is_int64(type_):
         sums, carried, rest = _carried(name, value)
@@ -170,7 +170,7 @@ def whole_avg(aggregate: Aggregate, source: Source, name: str, label: str) -> Wh
     else:
         sums, total = {name: f"try_sum({value})"}, f"CAST({name} AS DOUBLE)"
     refused = _refused(column, name, pa.float64(), label)
-    return WholeAggregate(sums | count, f"coalesce(try_divide({total}, {name}_count), {refused})")
+    return WholeWindow(sums | count, f"coalesce(try_divide({total}, {name}_count), {refused})")
 
 
 def _carried(name: str, value: str) -> tuple[dict[str, str], str, str]:

@@ -20,7 +20,7 @@ from slicewise.spark.known_frame import with_added
 from slicewise.spark.output import Output, instant
 from slicewise.spark.partials import whole_window
 from slicewise.spark.source import TIME, Source
-from slicewise.spark.totals import WholeAggregate
+from slicewise.spark.totals import WholeWindow
 from slicewise.times import INFINITY
 from slicewise.windows.listings import EdgeTable
 
@@ -87,7 +87,7 @@ def run_whole_sessions(source: Source, rows: DataFrame, schema: ResultSchema) ->
     return _to_user(windows, source, schema, END, values)
 
 
-def _values(source: Source, schema: ResultSchema, end: str) -> list[WholeAggregate] | None:
+def _values(source: Source, schema: ResultSchema, end: str) -> list[WholeWindow] | None:
     """What Spark computes for a whole window that ends there; None where it does not have all it takes."""
     (query,) = source.workload.queries
     label = _label(query.name, source, schema, end)
@@ -97,13 +97,13 @@ def _values(source: Source, schema: ResultSchema, end: str) -> list[WholeAggrega
     return known if len(known) == len(values) else None
 
 
-def _aggregated(values: Iterable[WholeAggregate]) -> list[Expression]:
+def _aggregated(values: Iterable[WholeWindow]) -> list[Expression]:
     columns = [column for value in values for column in value.aggregated.items()]
     return [F.expr(f"{c} AS {name}") if isinstance(c, str) else c.alias(name) for name, c in columns]
 
 
 def _to_user(
-    windows: DataFrame, source: Source, schema: ResultSchema, end: str, values: Iterable[WholeAggregate]
+    windows: DataFrame, source: Source, schema: ResultSchema, end: str, values: Iterable[WholeWindow]
 ) -> DataFrame:
     bounds = f"{instant(START, schema)} AS `start`", f"{instant(end, schema)} AS `end`"
     shown = [f"{value.value} AS v{i}" for i, value in enumerate(values)]
@@ -111,7 +111,7 @@ def _to_user(
     return Output(schema, spans=False).to_user(windows)
 
 
-def _held(grouped: GroupedData, held: Expression, values: Iterable[WholeAggregate]) -> DataFrame:
+def _held(grouped: GroupedData, held: Expression, values: Iterable[WholeWindow]) -> DataFrame:
     """The groups that a window holds, before anything is asked of them that might fail.
 
     That is an aggregate, too: Spark would put a condition on the cell before the grouping, and ask every row.
