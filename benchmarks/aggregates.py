@@ -62,6 +62,8 @@ CHECKED = 30
 TYPES = {"x": pa.float64(), "y": pa.float64(), "v": pa.int64(), "b": pa.bool_(), "s": pa.string()}
 #: What an aggregate cannot do without, by the names of its parameters.
 NEEDED = {"q": 0.5, "percentage": 0.5, "half_life": "10 seconds", "k": 3}
+#: Aggregates of another column than the first that they take: of doubles, none is frequent.
+SUITED = {"approx_most_frequent": {"v": "v"}}
 COLUMNS = ("column", "columns", "value", "by", "weight", "y", "x", "col1", "col2")
 #: Spark's functions that stand beside ours over its ``window``.
 BESIDE = {
@@ -89,7 +91,7 @@ def made(name: str, columns: dict[str, str] | None = None) -> sw.Aggregate:
     parameters = list(inspect.signature(cls).parameters.values())
     needed = {p.name: NEEDED[p.name] for p in parameters if p.name in NEEDED and _must_be_given(p)}
     taken = [p for p in parameters if p.name in COLUMNS]
-    for type_ in columns or TYPES:
+    for type_ in columns or SUITED.get(name, TYPES):
         others = [c for c in ("y", "x", "v") if c != type_]
         names = [type_, *others][: len(taken)]
         aggregate = cls(*names, **needed)

@@ -308,6 +308,19 @@ def test_results_that_are_lists_are_composed_in_smaller_chunks(aggregate, values
     assert composing._chunk_size(plan, slices) == (full if not values else composing.VALUES // (60 * values))
 
 
+def test_so_are_sketches_by_their_bytes():
+    sketch = sw.approx_most_frequent("v", 3)
+    plan = plan_for(
+        sw.Workload("t").query("q", sw.sliding(60, every=1), x=sketch), {"v": pa.int64()}, time_type=pa.int64()
+    )
+    times, once = np.arange(1000), np.ones(1000, np.int64)
+    parts = tuple(m.lift_fold([Column.of(times)], times, times) for m in plan.monoids)
+    slices = Slices(np.zeros(1000, int), times, times, once, once, once, parts)
+    held = sum(map(len, parts[0][0])) // composing.BYTES
+    assert held > 100
+    assert composing._chunk_size(plan, slices) == composing.VALUES * 1000 // (60 * held)
+
+
 @pytest.mark.parametrize("chunk", [1, 30, 10**9])
 def test_rows_are_sliced_the_same_whatever_the_chunks(monkeypatch, chunk):
     """Rows of a slice, and those of a key, lie in several chunks: what is made of each is merged."""

@@ -88,7 +88,9 @@ class ApproxMostFrequent(OfSketch):
         sketches_of = package()
         sketch = sketches_of.frequent_strings_sketch.deserialize(partial)
         items = sketch.get_frequent_items(sketches_of.NO_FALSE_NEGATIVES)
-        best = [(value_of(item), count) for item, count, *_ in items]
+        # By count, the largest first: what comes behind the k-th can only tie with it.
+        least = items[self.k - 1][1] if len(items) > self.k else 0
+        best = [(value_of(item), count) for item, count, *_ in items if count >= least]
         best.sort(key=lambda pair: (-pair[1], order_key(pair[0])))
         return [{"value": value, "count": count} for value, count in best[: self.k]]
 

@@ -31,7 +31,7 @@ LARGE_CHUNK, SMALL_CHUNK = 500_000, 20_000
 #: About how many results a chunk may have, when no slice shares its windows with another.
 RESULTS = 20_000_000
 #: About how many values they may hold where each is a list of values, which are Python's: some hundred bytes each.
-VALUES = 3_000_000
+VALUES, BYTES = 3_000_000, 100
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,15 @@ def _chunk_size(plan: Plan, slices: Slices) -> int:
 
 
 def _listed(plan: Plan, slices: Slices, component: Component) -> int:
-    """How many values of slices each of their windows holds again, where a partial is a list of values."""
+    """How many values of slices each of their windows holds again, where a partial is a list of values or a sketch."""
     if component.store.choice == "wavelet":
         return 0  # what windows hold is read off the ranks of all values
-    holistic = plan.monoids[component.kept].aggregate.kind == "holistic"
+    kind = plan.monoids[component.kept].aggregate.kind
     of_slices = [slices.parts[component.kept][place] for place in component.places]
+    if kind == "sketch":
+        return sum(len(sketch) for part in of_slices for sketch in part.tolist()) // BYTES
     lists = sum(int(part.lengths.sum()) for part in of_slices if isinstance(part, Ragged))
-    return lists or (int(slices.rows.sum()) if holistic else 0)
+    return lists or (int(slices.rows.sum()) if kind == "holistic" else 0)
 
 
 def _by_keys(slices: Slices, size: int) -> Iterator[slice]:
