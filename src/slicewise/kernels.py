@@ -21,6 +21,7 @@ __all__ = [
     "segment_lengths",
     "segment_starts",
     "sorted_unique",
+    "steps_to",
 ]
 
 #: Composite sort keys stay below this, so that adding a remainder never overflows.
@@ -106,6 +107,17 @@ def expand_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.nda
     behind = counts.cumsum()
     starts = behind - counts
     return (low - starts).repeat(counts) + np.arange(behind[-1] if len(behind) else 0), starts
+
+
+def steps_to(first: int, last: int, step: int) -> np.ndarray:
+    """The numbers from ``first`` to ``last``, both included, in steps.
+
+    ``np.arange`` counts them with doubles, and so may leave out the last one of large numbers.
+
+    >>> steps_to(0, 3 * 2**60, 3 * 2**60), len(np.arange(0, 3 * 2**60 + 1, 3 * 2**60))
+    (array([                  0, 3458764513820540928]), 1)
+    """
+    return first + step * np.arange((last - first) // step + 1)
 
 
 def enumerate_ranges(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -343,3 +343,9 @@ def test_trailing_that_makes_no_sense_is_refused():
         sw.trailing(sw.units(2, "km"))
     with pytest.raises(sw.QueryError, match="`closed` must be 'right', 'left', 'both' or 'neither'; got 'rigth'; did"):
         sw.trailing("1 hour", closed="rigth")
+
+
+def test_a_point_without_a_time_beside_others_has_no_points_to_draw():
+    workload = sw.Workload("t").query("q", sw.trailing(5), drawn=sw.m4("v"))
+    found = workload.attach(pa.table({"t": pa.array([1, None], pa.int64()), "v": [7, 8]}))
+    assert [row and row["max"] for row in found.column("q_drawn").to_pylist()] == [7, None]

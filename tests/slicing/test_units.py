@@ -526,6 +526,14 @@ def test_in_order_too(workload, data):
     assert_same_in_order(workload, [{**dict.fromkeys(TYPES), "t": t, "v": t % 7} for t in times], data)
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_edges_so_far_apart_that_doubles_cannot_count_them(ordered):
+    length = 384_307_168_202_282_325
+    op = sw.Workload("t").query("q", sw.tumbling(length), n=sw.count()).operator(ordered=ordered)
+    found = [*op.process_batch({"t": [-1, 0, length]}), *op.close()]
+    assert [(r.start, r.values["n"]) for r in found] == [(-length, 1), (0, 1), (length, 1)]
+
+
 def test_a_row_without_the_measure_is_not_late():
     w = sw.Workload("t").query("q", sw.tumbling(sw.units(10, "v")), n=sw.count())
     op = w.operator(types={"v": "double"})

@@ -252,6 +252,12 @@ class _StructColumn(Column):
         valid = None if self.valid is None else self.valid[index]
         return _StructColumn([field.take(index) for field in self.fields], self.type, valid)
 
+    @classmethod
+    def concat(cls, columns: Sequence[Any]) -> Column:
+        fields = [Column.concat(some) for some in zip(*(column.fields for column in columns), strict=True)]
+        full = all(column.valid is None for column in columns)
+        return cls(fields, columns[0].type, None if full else np.concatenate([column.mask for column in columns]))
+
     def to_arrow(self) -> pa.Array:
         types = [self.type.field(i) for i in range(self.type.num_fields)]
         arrays = [field.to_arrow().cast(of.type) for field, of in zip(self.fields, types, strict=True)]

@@ -12,6 +12,7 @@ from slicewise.baselines.base import Baseline
 from slicewise.baselines.in_order_slices import InOrderSlices
 from slicewise.baselines.technique import Context, Technique
 from slicewise.errors import QueryError
+from slicewise.kernels import steps_to
 from slicewise.swag.base import FactCard
 from slicewise.windows import TableEdges
 from slicewise.workload import Workload
@@ -28,7 +29,7 @@ class _EqualSlices(InOrderSlices):
 
     def edges(self, low: int, high: int) -> np.ndarray:
         first, last = self.next_edge(low), self.next_edge(high)
-        return np.arange(first, last, self._pane)
+        return steps_to(first, last - 1, self._pane)
 
     def next_edge(self, after: int) -> int:
         return self._offset + ((after - self._offset) // self._pane + 1) * self._pane

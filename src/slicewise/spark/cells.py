@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from slicewise.kernels import steps_to
 from slicewise.plan.decisions import Decision
 from slicewise.plan.grids import Progression
 from slicewise.slicing import Edges
@@ -109,7 +110,7 @@ class Buckets(NamedTuple):
         width = narrow if (last - first) // narrow < MOST_BUCKETS else None
         if width is None and len(points) > MOST_GRIDS:
             return None
-        begins = np.append(first - 1, points) if width is None else np.arange(first - width, last + width + 1, width)
+        begins = np.append(first - 1, points) if width is None else steps_to(first - width, last + width, width)
         place = np.searchsorted(points, begins, "right")
         return cls(first, last, width, np.append(-INFINITY, points)[place], np.append(points, INFINITY)[place])
 

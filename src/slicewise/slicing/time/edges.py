@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from slicewise.kernels import sorted_unique
+from slicewise.kernels import sorted_unique, steps_to
 from slicewise.plan.grids import Progression, reduce_progressions
 from slicewise.slicing.time.listed import ListedWindows
 from slicewise.slicing.time.periodic import PeriodicWindows
@@ -149,7 +149,7 @@ class _Grid:
         if self.is_single:
             step, phase = self.progressions[0].step, self.progressions[0].phase
             following = low + step - (low - phase) % step
-            return None if (high - following) // step >= limit else np.arange(following, high + 1, step)
+            return None if (high - following) // step >= limit else steps_to(following, high, step)
         first = (low - self.phase) // self.step + 1
         counts = np.maximum((high - self.phase) // self.step - first + 1, 0)
         total = int(counts.sum())
