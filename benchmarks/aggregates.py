@@ -62,8 +62,8 @@ CHECKED = 30
 TYPES = {"x": pa.float64(), "y": pa.float64(), "v": pa.int64(), "b": pa.bool_(), "s": pa.string()}
 #: What an aggregate cannot do without, by the names of its parameters.
 NEEDED = {"q": 0.5, "percentage": 0.5, "half_life": "10 seconds", "k": 3}
-#: Aggregates of another column than the first that they take: of doubles, none is frequent.
-SUITED = {"approx_most_frequent": {"v": "v"}}
+#: Aggregates of another column than the first that they take: among fifty words some are frequent, of doubles none.
+SUITED = {"approx_most_frequent": {"s": "s"}}
 COLUMNS = ("column", "columns", "value", "by", "weight", "y", "x", "col1", "col2")
 #: Spark's functions that stand beside ours over its ``window``.
 BESIDE = {
