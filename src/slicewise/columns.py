@@ -158,7 +158,7 @@ class Column:
     @property
     def mask(self) -> np.ndarray:
         """``valid`` as an array, also when nothing is null."""
-        return np.ones(len(self.values), bool) if self.valid is None else self.valid
+        return np.ones(len(self), bool) if self.valid is None else self.valid
 
     @classmethod
     def concat(cls, columns: Sequence[Column]) -> Column:

@@ -166,10 +166,6 @@ class RaggedColumn(Column):
     def nbytes(self) -> int:
         return self.runs.nbytes
 
-    @property
-    def mask(self) -> np.ndarray:
-        return np.ones(len(self), bool)
-
     def take(self, index: np.ndarray | slice) -> Column:
         return RaggedColumn(self.runs[index], self.type, self.held)
 

@@ -241,10 +241,6 @@ class _StructColumn(Column):
         ]
         return out
 
-    @property
-    def mask(self) -> np.ndarray:
-        return np.ones(len(self), bool) if self.valid is None else self.valid
-
     def __len__(self) -> int:
         return len(self.fields[0])
 

@@ -18,7 +18,7 @@ from slicewise.errors import ExpressionError, QueryError
 from slicewise.plan.condition_sql import UntranslatableError, text_literal
 from slicewise.plan.expression_sql import expression_sql
 from slicewise.spark.session import setting
-from slicewise.spark.source import TIME, Source, value_name
+from slicewise.spark.source import TIME, Source
 from slicewise.spark.types import read, spark_type
 from slicewise.spark.versions import arrow_function, has_arrow_functions
 from slicewise.workload import without_punctuation, without_where
@@ -66,9 +66,8 @@ def with_computed(source: Source, rows: DataFrame, columns: Sequence[str]) -> Da
     computed = [c for c in columns if isinstance(c, Expression)]
     if not computed:
         return rows
-    places = {name: value_name(i) for i, name in enumerate(source.columns)}
     label = _row_label(source)
-    added = [_computed(c, source, source.internal_sql, label).alias(places[c]) for c in computed]
+    added = [_computed(c, source, source.internal_sql, label).alias(source.internal_sql(c)) for c in computed]
     return rows.select("*", *added)
 
 

@@ -22,6 +22,7 @@ from slicewise.columns import Column
 from slicewise.kernels import enumerate_ranges, segment_ends, segment_lengths, segment_starts
 from slicewise.records import record
 from slicewise.results import OPEN_END
+from slicewise.slicing.rows.monotonic import fitting
 from slicewise.slicing.rows.ordered_rows import OrderedRows
 from slicewise.slicing.steps import Step
 from slicewise.slicing.time.periodic import PeriodicWindows
@@ -185,7 +186,7 @@ class Discretiser:
 
     def have_windows(self, columns: Mapping[str, Column]) -> np.ndarray | None:
         """Which of some rows would count if they came in time; None if all of them would."""
-        return np.logical_and.reduce([columns[name].mask for name in self.measures]) if self.measures else None
+        return fitting(columns, self.measures).values > 0 if self.measures else None
 
     def find(self, view: OrderedRows, step: Step) -> tuple[WindowRanges, Retained]:
         """The windows due and not final before the step, and what is needed after it."""
