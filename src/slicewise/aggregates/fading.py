@@ -99,7 +99,8 @@ class Ewma(OneColumn):
 
 def _faded(total: Any, weight: Any) -> Any:
     # An infinity stays one, however little it weighs: times the 0.0 that a small weight becomes, it would be NaN.
-    return np.where(np.isfinite(total), total * np.where(np.isfinite(total), weight, 1.0), total)
+    finite = np.isfinite(total)
+    return total * weight if np.all(finite) else np.where(finite, total * np.where(finite, weight, 1.0), total)
 
 
 class EwmaMonoid(Monoid):
@@ -119,14 +120,17 @@ class EwmaMonoid(Monoid):
 
     def _at(self, last: np.ndarray, parts: Parts) -> Parts:
         """The sums as of a later time."""
-        age = np.where(parts[2] > 0, last - np.where(parts[2] > 0, parts[0], last), 0)
-        weight = np.exp2(-age / self.aggregate.half_life.size)
+        at, total, weights = parts
+        some = weights > 0
+        age = last - at if some.all() else np.where(some, last - np.where(some, at, last), 0)
+        weight = np.exp2(age / -self.aggregate.half_life.size)
         with np.errstate(under="ignore"):
-            return _faded(parts[1], weight), parts[2] * weight
+            return _faded(total, weight), weights * weight
 
     def combine(self, a: Parts, b: Parts) -> Parts:
         last = np.maximum(a[0], b[0])
-        (x, weight_x), (y, weight_y) = self._at(last, a), self._at(last, b)
+        # Slices come in order as a rule, and what is behind has not aged: half of the powers are 1.
+        (x, weight_x), (y, weight_y) = self._at(last, a), b[1:] if (b[0] == last).all() else self._at(last, b)
         with np.errstate(over="ignore", invalid="ignore"):
             return last, x + y, weight_x + weight_y
 
