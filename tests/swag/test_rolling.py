@@ -376,6 +376,46 @@ def test_pairs_are_rolled_as_they_are_one_by_one(monkeypatch, name, kind, double
             assert answer == (None if expected is None else pytest.approx(expected, rel=1e-8, abs=1e-9)), i
 
 
+OF_INTEGERS = {
+    "small": lambda rng: rng.integers(-5, 6, 200),
+    "constant": lambda rng: np.full(200, 7),
+    "steps": lambda rng: np.repeat(rng.integers(0, 10**6, 8), 25),
+    "around 1e15": lambda rng: 10**15 + rng.integers(0, 1000, 200),
+    "a line": lambda rng: np.arange(200) * 10**7,
+    "an outlier": lambda rng: np.where(np.arange(200) == 90, 2**31, rng.integers(0, 9, 200)),
+    "large": lambda rng: rng.integers(-(2**30), 2**30, 200),
+    "beyond 64 bits": lambda rng: rng.integers(-(2**63), 2**63 - 1, 200, endpoint=True),
+}
+
+
+@matrix(data=list(OF_INTEGERS), k=[2, 3, 16, 60], piece=[16, 2**15])
+def test_squares_of_integers_are_exact(monkeypatch, data, k, piece):
+    monkeypatch.setattr(rolling_moments, "PIECE", piece)
+    monkeypatch.setattr(rolling_sums, "CHUNK", piece // 2)
+    values = OF_INTEGERS[data](np.random.default_rng(k))
+    rolled = roll(values, k, sw.VarPop())
+    for i, found in enumerate(rolled.tolist()):
+        window = [Fraction(v) for v in values[max(i + 1 - k, 0) : i + 1].tolist()]
+        mean = sum(window) / len(window)
+        expected = float(sum((v - mean) ** 2 for v in window) / len(window))
+        assert found == pytest.approx(expected, rel=1e-9, abs=0), i
+
+
+@matrix(data=["small", "constant", "steps", "around 1e15", "beyond 64 bits"], k=[2, 16])
+def test_integers_are_summed_up_as_they_are_where_sums_fit(monkeypatch, data, k):
+    values = OF_INTEGERS[data](np.random.default_rng(k))
+    in_floats = []
+
+    def noted(*arrays):
+        in_floats.append(arrays)
+        yield None
+
+    monkeypatch.setattr(rolling_moments, "moments_by_sums", lambda *_: [noted])
+    moments = list(rolling_sums.moments_of_integers(k)(values))
+    roll(values, k, sw.StdDev())
+    assert (moments == [None]) == bool(in_floats) == (data == "beyond 64 bits")
+
+
 def test_columns_of_pairs_are_given_by_name():
     with pytest.raises(
         QueryError, match=r"^`corr` rolls over 2 columns; got one: give `values` by name, \{'a': ..., 'b': ...\}$"

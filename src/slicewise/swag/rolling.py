@@ -85,8 +85,8 @@ def roll(values: Any, ranges: int | Iterable[int], aggregate: Aggregate) -> Any:
       are those of 2, and so on; a range of 13 is 8 and 4 and 1, for extremes 8 and 8, which may overlap. Sums are thus
       pairwise, and their error grows with log k only.
     * Variances, skewness, kurtosis, correlations: sums of powers about the mean of a piece of the values, over long
-      windows in fixed point, which does not drift; and exactly where these would lose digits (see
-      :mod:`slicewise.swag.rolling_moments`).
+      windows in fixed point, which does not drift, and for variances of integers in whole numbers; and exactly where
+      these would lose digits (see :mod:`slicewise.swag.rolling_moments`).
     * Medians and percentiles: windows of up to 64 values are sorted, all at once; longer ones are read off a wavelet
       matrix of ranks, in O(log n) passes whatever their length. Distinct values are counted in one pass.
     * Everything else as two stacks would, all windows at once. The values are cut in blocks of ``k``; within each,
@@ -248,7 +248,7 @@ def _of_moments(monoid: Monoid, columns: Sequence[Column], ranges: list[int]) ->
         y, x = map(as_float64, columns)
         rolled = [roll_pairs(y, x, k, partial(_pairs_by_blocks, monoid, k), monoid.lower) for k in ranges]
     elif isinstance(monoid, (MomentsMonoid, HigherMomentsMonoid)):
-        values = as_float64(columns[0])
+        values = columns[0].values if columns[0].values.dtype == np.int64 else as_float64(columns[0])
         highest = 2 if isinstance(monoid, MomentsMonoid) else monoid.aggregate.highest
         rolled = [roll_moments(values, k, highest, monoid.lower) for k in ranges]
     else:

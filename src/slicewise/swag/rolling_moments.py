@@ -26,7 +26,15 @@ import numpy as np
 from slicewise.aggregates.base import Parts
 from slicewise.columns import Column
 from slicewise.swag.pieces import PIECE, Results
-from slicewise.swag.rolling_sums import Moments, Powers, Way, moments_by_sums, pairs_by_sums, powers_about_the_mean
+from slicewise.swag.rolling_sums import (
+    Moments,
+    Powers,
+    Way,
+    moments_by_sums,
+    moments_of_integers,
+    pairs_by_sums,
+    powers_about_the_mean,
+)
 
 __all__ = ["roll_moments", "roll_pairs"]
 
@@ -40,15 +48,17 @@ def roll_moments(values: np.ndarray, k: int, highest: int, lower: Callable[[Part
     """What ``lower`` makes of the last ``k`` values at each value: of their number, their mean, and the sums of powers
     of their deviations from it, up to the ``highest``.
 
-    None where numbers are too large for sums of powers.
+    Integers are summed up as they are where that is enough. None where numbers are too large for sums of powers.
 
     >>> roll_moments(np.array([1.0, 5.0, 3.0, 4.0]), 2, 2, lambda parts: Column.of(parts[1])).to_pylist()
     [1.0, 3.0, 4.0, 3.5]
     >>> roll_moments(np.array([1.0, 5.0, 3.0, 4.0]), 2, 2, lambda parts: Column.of(parts[2])).to_pylist()
     [0.0, 8.0, 2.0, 0.5]
     """
+    whole = [moments_of_integers(k)] if highest == 2 and values.dtype.kind == "i" else []
+    ways = [*whole, *moments_by_sums(k, highest)]
     # All whole windows have the same number of values: one stands for all of them.
-    return _rolled([values], k, moments_by_sums(k, highest), partial(_exactly, k, highest), lower, counts=1)
+    return _rolled([values], k, ways, partial(_exactly, k, highest), lower, counts=1)
 
 
 def roll_pairs(
@@ -109,6 +119,7 @@ def _rolled(
 
 def _exactly(k: int, highest: int, values: np.ndarray) -> Moments | None:
     """Mean and powers where nothing is taken out; None where numbers are too large."""
+    values = values.astype(np.float64, copy=False)
     sizes = np.abs(values)
     if not np.fmax.reduce(sizes) <= LARGEST:
         return None

@@ -2,7 +2,8 @@
 
 For :mod:`slicewise.swag.rolling_moments`, which computes a piece exactly where such sums lose too much. What they may
 lose is bounded for every piece. Sums over short windows are doubled, where rounding adds a little in each pass; those
-over longer ones are running sums in fixed point, where every term is rounded once.
+over longer ones are running sums in fixed point, where every term is rounded once. Integers and their squares are
+added up as they are, where nothing is rounded at all.
 """
 
 from __future__ import annotations
@@ -15,10 +16,19 @@ from functools import partial
 
 import numpy as np
 
+from slicewise.aggregates.exact import INT64_MAX
 from slicewise.swag.doubling import double
 from slicewise.swag.fixed_point import RunningSums
 
-__all__ = ["Moments", "Powers", "Way", "moments_by_sums", "pairs_by_sums", "powers_about_the_mean"]
+__all__ = [
+    "Moments",
+    "Powers",
+    "Way",
+    "moments_by_sums",
+    "moments_of_integers",
+    "pairs_by_sums",
+    "powers_about_the_mean",
+]
 
 #: Sums over windows up to the first are doubled; over longer ones they run, so many windows at once as the second.
 DOUBLED, CHUNK = 2**10, 2**15
@@ -45,6 +55,11 @@ def moments_by_sums(k: int, highest: int) -> list[Way]:
 def pairs_by_sums(k: int) -> list[Way]:
     """The same of pairs: both means, the sums of squared deviations from them, and that of their products."""
     return _ways(_Pairs(k, 5))
+
+
+def moments_of_integers(k: int) -> Way:
+    """How to compute means and squares of windows of ``k`` integers."""
+    return _IntegerMoments(k).of
 
 
 def powers_about_the_mean(sums: Sequence[np.ndarray], shift: np.ndarray) -> Powers:
@@ -179,12 +194,74 @@ class _Pairs(_Terms):
         return [shift_y, shift_x, yy, xx, yx]
 
 
+class _IntegerMoments:
+    """Means and squares of windows of integers: what comes in less what leaves, in whole numbers, which is exact.
+
+    Of squares of distances from m, that is (a - m)^2 - (b - m)^2 = (a - b)(a + b - 2 m).
+    """
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self._whole, self._moments = np.empty((2, CHUNK), np.int64), np.empty((2, CHUNK))
+
+    def of(self, values: np.ndarray) -> Iterator[Moments | None]:
+        """The moments of all whole windows but the first, some at a time; None where sums do not fit in 64 bits."""
+        k, n = self.k, len(values)
+        low, high = int(np.minimum.reduce(values)), int(np.maximum.reduce(values))
+        if max(-low, high) * max(n, 4) > INT64_MAX:
+            yield None
+            return
+        middle = int(np.add.reduce(values)) // n
+        most = max(high - middle, middle - low)
+        if k * most**2 > INT64_MAX:
+            yield None
+            return
+        first = values[:k] - middle
+        total, square = int(np.add.reduce(first)), int(np.add.reduce(first * first))
+        for start, stop in _chunks(n - k):
+            come, leave = values[start + k : stop + k], values[start:stop]
+            sums, squares = self._whole[:, : stop - start]
+            np.subtract(come, leave, out=sums)
+            np.add(come, leave, out=squares)
+            squares -= 2 * middle
+            squares *= sums
+            sums[0] += total
+            squares[0] += square
+            np.add.accumulate(sums, out=sums)
+            np.add.accumulate(squares, out=squares)
+            total, square = int(sums[-1]), int(squares[-1])
+            yield (self._exactly if (k * most) ** 2 <= INT64_MAX else self._rounded)(sums, squares, middle)
+
+    def _exactly(self, sums: np.ndarray, squares: np.ndarray, middle: int) -> Moments:
+        """From sums about the middle, whose squares fit in 64 bits too: nothing is lost, however little varies."""
+        means, powers = self._moments[:, : len(sums)]
+        np.multiply(sums, 1 / self.k, out=means)
+        means += middle
+        squares *= self.k
+        squares -= np.multiply(sums, sums, out=sums)
+        return [means, np.multiply(squares, 1 / self.k, out=powers)]
+
+    def _rounded(self, sums: np.ndarray, squares: np.ndarray, middle: int) -> Moments | None:
+        """From sums that can only be multiplied as doubles; None if more is lost than may be."""
+        means, powers = self._moments[:, : len(sums)]
+        np.multiply(sums, 1 / self.k, out=means)
+        np.multiply(sums, means, out=powers)
+        np.subtract(squares, powers, out=powers)
+        # Of the two terms, the second is no larger than the first; each is rounded thrice at most.
+        lost = 4 * sys.float_info.epsilon * float(np.maximum.reduce(squares))
+        if not lost <= TOLERANCE * float(np.minimum.reduce(powers)):
+            return None
+        means += middle
+        return [means, powers]
+
+
 def _ways(terms: _Terms) -> list[Way]:
     sums = [_doubled] if terms.k <= DOUBLED else [partial(_running, finely=False), partial(_running, finely=True)]
     return [partial(_moments, terms, some) for some in sums]
 
 
-def _moments(terms: _Terms, by: Callable[..., Iterator[Sums]], *arrays: np.ndarray) -> Iterator[Moments | None]:
+def _moments(terms: _Terms, by: Callable[..., Iterator[Sums]], *given: np.ndarray) -> Iterator[Moments | None]:
+    arrays = [values.astype(np.float64, copy=False) for values in given]
     middles = [float(np.add.reduce(values)) / len(values) for values in arrays]
     for sums in by(terms, arrays, middles):
         moments = None if sums is None else terms.moments(*sums, middles)
