@@ -1,13 +1,14 @@
 """How fast is the engine?  One table per question, one run, every answer checked.
 
-    python benchmarks/engine.py [--quick] [--rows N] [--repeat K]
+    python benchmarks/engine.py [--quick] [--rows N] [--repeat K] [--only TABLE ...]
 
 1. Figures 8 and 9 of general stream slicing: 1 to 1000 concurrent tumbling windows with lengths spread over 1..20 s,
    2000 tuples per second of event time, sum; in order, and with 20 % of the tuples delayed by 0..2 s plus a session
    window. Beside two floors measured in the same run: ``np.add.reduceat`` over the same chunks, and a bare Python loop.
 2. Flatness: one sliding window of 1 to 1000 s every second.
-3. Small steps: one row and one window due, while 10^2 to 10^5 slices are held (general stream slicing, Figure 11).
-4. Memory: what is stored while the rate of tuples grows.
+3. Steps of 2000 tuples: the same windows in whole seconds, a watermark a second; microseconds per step.
+4. Small steps: one row and one window due, while 10^2 to 10^5 slices are held (general stream slicing, Figure 11).
+5. Memory: what is stored while the rate of tuples grows.
 
 Rates are medians over the repetitions, with the spread from the slowest to the fastest. The machine may be shared: read
 the ratios.
@@ -19,13 +20,14 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from _harness import Spread, arguments, heading, in_turns, rate_of, save
+from _harness import Spread, arguments, bar, heading, in_turns, rate_of, save
 
 import slicewise as sw
 from slicewise.testing import Stream, disordered, football
 
 SECOND = 1_000_000
 CONCURRENT = (1, 10, 100, 1000)
+TABLES = ("concurrent", "one at a time", "flatness", "steps", "small steps", "memory")
 #: Scotty (Java, one thread, JIT warm) on a machine of the same kind; million tuples per second at 1, 10, 100 and 1000
 #: windows. Not measured in this run, so a comparison with it is only as good as the machine is the same.
 SCOTTY = {
@@ -228,6 +230,31 @@ def flatness(rows: int, repeat: int) -> Iterator[dict]:
         yield {"table": "flatness", "seconds": seconds, "rates": [r.median for r in rates]}
 
 
+def steps(rows: int, repeat: int) -> Iterator[dict]:
+    """A second of arrivals at a time: what a step costs that has few rows."""
+    stream = football(rows, seed=1)
+    cases = {"in order": stream, "out of order": disordered(stream, 0.2, 2 * SECOND, seed=2)}
+    print("\n2000 tuples a step, a watermark a second, out of order with a session window: microseconds per step")
+    taken: dict[tuple[str, int], float] = {}
+    for case, source in cases.items():
+        chunks = chunks_of(source, seconds=1)
+        for windows in CONCURRENT:
+            workload, ordered = tumbling_workload(windows, "seconds", session=case != "in order"), case == "in order"
+            _, results, _ = run_batches(workload, chunks, ordered)
+            checked = check_answers(workload, results, source)
+            spent = [run_batches(workload, chunks, ordered)[0] for _ in range(repeat)]
+            step = Spread.of([seconds * 1e6 / (len(chunks) - 1) for seconds in spent])
+            taken[case, windows] = step.median
+            print(f"  {windows:>8} {case:<13} {step!s:<24} {checked} answers")
+            yield {"table": "steps", "case": case, "windows": windows, "microseconds": step.median}
+    fewest, most = CONCURRENT[0], CONCURRENT[-1]
+    bar("a step of one query, in order, at most 90 us", taken["in order", fewest], at_most=90)
+    bar("a step of 1000 queries, in order, at most 130 us", taken["in order", most], at_most=130)
+    for windows in (fewest, most):
+        ratio = taken["out of order", windows] / taken["in order", windows]
+        bar(f"{windows} queries out of order with a session, at most 2.5 times that", ratio, at_most=2.5)
+
+
 def small_steps(repeat: int) -> Iterator[dict]:
     """One row a step and one window due, with more and more slices held: microseconds and combines per step."""
     print("\none row a step, one window due: microseconds per step (combines)")
@@ -275,16 +302,19 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="fewer rows and repetitions")
+    parser.add_argument("--only", nargs="+", default=[], choices=TABLES, metavar="TABLE", help="these tables")
     given = parser.parse_args()
     rows, repeat = (400_000, 3) if given.quick else (given.rows, given.repeat)
     print(heading(tuples=rows))
-    found = [
-        *concurrent_windows(rows, repeat),
-        *one_at_a_time(min(rows, 400_000), repeat),
-        *flatness(max(rows, 4_000_000 if not given.quick else 0), repeat),
-        *small_steps(repeat),
-        *memory(),
-    ]
+    tables: dict[str, Callable[[], Iterator[dict]]] = {
+        "concurrent": lambda: concurrent_windows(rows, repeat),
+        "one at a time": lambda: one_at_a_time(min(rows, 400_000), repeat),
+        "flatness": lambda: flatness(max(rows, 4_000_000 if not given.quick else 0), repeat),
+        "steps": lambda: steps(rows, repeat),
+        "small steps": lambda: small_steps(repeat),
+        "memory": memory,
+    }
+    found = [figures for name in given.only or TABLES for figures in tables[name]()]
     print("\n* Scotty was measured on a machine of the same kind, not in this run.")
     save(given.save, found)
 
