@@ -7,10 +7,12 @@ import decimal
 import math
 import re
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import slicewise as sw
+from slicewise.aggregates.fading import EwmaMonoid
 from tests.aggregates.over import one, over
 
 D, NAN, INF = decimal.Decimal, math.nan, math.inf
@@ -113,6 +115,28 @@ def test_a_row_counts_half_per_half_life():
     assert found == {(0, 100): (8 / 8 + 4 / 4 + 2) / (1 / 8 + 1 / 4 + 1)}
     assert over(sw.ewma("v", half_life=1), [5.0, 3.0], types=[pa.float64()], times=[0, 10**15]) == [3.0]
     assert over(sw.ewma("v", half_life=1), [INF, 3.0], types=[pa.float64()], times=[0, 10**15]) == [INF]
+
+
+NOTHING = (int(EwmaMonoid.identity[0]), 0.0, 0.0)
+# Partials as of their last row: when it came, weighted values, and weights.
+PAIRS = {
+    "in order": [((0, 8.0, 1.0), (10, 4.0, 1.0), (10, 8.0, 1.5))],
+    "the other way round": [((10, 4.0, 1.0), (0, 8.0, 1.0), (10, 8.0, 1.5))],
+    "at the same time": [((10, 4.0, 1.0), (10, 8.0, 1.0), (10, 12.0, 2.0))],
+    "nothing before": [(NOTHING, (10, 4.0, 1.0), (10, 4.0, 1.0))],
+    "nothing behind": [((10, 4.0, 1.0), NOTHING, (10, 4.0, 1.0))],
+    "nothing at all": [(NOTHING, NOTHING, NOTHING)],
+    "an infinity of long ago": [((0, INF, 1.0), (10**15, 4.0, 1.0), (10**15, INF, 1.0))],
+}
+
+
+@pytest.mark.parametrize("case", [*PAIRS, None])
+def test_old_partials_fade_whichever_comes_first(case):
+    monoid = sw.ewma("v", half_life=10).bind(pa.float64())
+    pairs = PAIRS[case] if case else [pair for some in PAIRS.values() for pair in some]
+    first, second, expected = (tuple(map(np.array, zip(*some, strict=True))) for some in zip(*pairs, strict=True))
+    for found, part in zip(monoid.combine(first, second), expected, strict=True):
+        assert found.tolist() == part.tolist()
 
 
 def test_a_half_life_is_counted_as_windows_are():
