@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import slicewise as sw
+from slicewise.spark import session as session_settings
 from tests.spark.running import compare
 from tests.spark.spark_own import assert_equal, grouped, session
 
@@ -97,6 +98,23 @@ def test_the_cell_does_not_travel_where_slices_say_when_they_begin_and_end(rows,
     (sent,) = re.findall(r"MapInArrow __call__\((.*?)\)", plan)
     # The key, the first and the last event time, and how many rows there are.
     assert [re.sub("#.*", "", column.strip()) for column in sent.split(",")] == ["k0", "p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize(("partitions", "composing"), [("3", 3), ("8", 8), ("9", 1)])
+def test_no_core_is_left_idle_because_slices_are_few_bytes(spark, rows, monkeypatch, partitions, composing):
+    """Spark puts partitions of few bytes together, also where windows of them are many; more than four a core it may."""
+    monkeypatch.setattr(session_settings, "setting", lambda *_: partitions)
+    sliding = sw.sliding("10 minutes", every="1 minute")
+    results = sw.Workload("ts", keys=["k"]).query("q", sliding, n=sw.count()).run(rows)
+    found = results.groupBy(F.spark_partition_id().alias("partition")).agg(F.count(F.lit(1)).alias("n")).collect()
+    assert len(found) == composing
+    assert len({row["n"] for row in found}) == composing  # each has keys of its own
+
+
+@pytest.mark.parametrize("partitions", ["auto", ""])
+def test_a_number_of_partitions_that_is_none_is_left_to_spark(spark, monkeypatch, partitions):
+    monkeypatch.setattr(session_settings, "setting", lambda *_: partitions)
+    assert session_settings.partitions_to_keep(spark) is None
 
 
 # Rows that NumPy slices

@@ -19,6 +19,7 @@ __all__ = [
     "check_streaming",
     "check_workers",
     "local_session",
+    "partitions_to_keep",
     "setting",
     "share_py_files",
     "shared_workers",
@@ -31,6 +32,8 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 SIMPLIFIED = "SPARK_SIMPLIFIED_TRACEBACK"
 #: How Spark logs in a session of ours: it reads this file before its first message.
 QUIET = Path(__file__).with_name("quiet.properties")
+#: So many partitions per core cost little more to run than one for each.
+PARTITIONS_PER_CORE = 4
 
 
 def local_session(
@@ -136,6 +139,21 @@ def setting(session: SparkSession, name: str, default: str) -> str:
         return str(session.conf.get(name, default) or default)
     except Exception:  # every platform refuses in a way of its own
         return default
+
+
+def partitions_to_keep(session: SparkSession) -> int | None:
+    """The number of partitions of a shuffle whose results are far more than its bytes.
+
+    Spark puts partitions of less than a megabyte together, which leaves one core to do all that follows; those of a
+    number that is asked for stay as they are. None where that would be too many for the cores, or nobody knows these.
+    """
+    try:
+        cores = session.sparkContext.defaultParallelism
+    except Exception:  # Spark Connect, or a platform that shows no context
+        return None
+    partitions = setting(session, "spark.sql.shuffle.partitions", "")
+    fits = partitions.isdigit() and int(partitions) <= PARTITIONS_PER_CORE * cores  # some platforms say "auto"
+    return int(partitions) if fits else None
 
 
 def check_workers(session: SparkSession, *, streams: bool) -> None:

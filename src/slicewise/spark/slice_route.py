@@ -27,7 +27,7 @@ from slicewise.spark.known_frame import named, with_added
 from slicewise.spark.output import Output
 from slicewise.spark.partials import partials_of
 from slicewise.spark.row_numbering import measure_rows, partials_by_position
-from slicewise.spark.session import setting
+from slicewise.spark.session import partitions_to_keep, setting
 from slicewise.spark.slice_columns import SliceColumns
 from slicewise.spark.slice_sources import RowSlicer, SliceReader, SliceSource
 from slicewise.spark.source import TIME, Source, value_name
@@ -97,8 +97,16 @@ def _slices_by_key(
     readers = tuple(partials(monoid, slice_columns=slice_columns) for monoid in plan.monoids)
     sliced = _sliced(rows, source.key_names, places, slice_columns, [CELL] if first == CELL else [])
     if not together or _spreads_groups(source):
-        sliced = sliced.repartition(*source.key_names) if source.key_names else sliced.repartition(1)
+        sliced = _by_key(source, sliced)
     return sliced, SliceReader(readers, first, last, measured)
+
+
+def _by_key(source: Source, sliced: DataFrame) -> DataFrame:
+    """Slices brought together by key. They are few bytes, and windows of them many results: all cores compose."""
+    if not source.key_names:
+        return sliced.repartition(1)
+    partitions = partitions_to_keep(source.frame.sparkSession)
+    return sliced.repartition(*([] if partitions is None else [partitions]), *source.key_names)
 
 
 def _run_whole(
