@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import importlib.util
 import re
 
@@ -14,6 +15,7 @@ import slicewise as sw
 from slicewise.columns import Column
 from slicewise.errors import AggregateError, MissingPackageError
 
+D = decimal.Decimal
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 
@@ -76,6 +78,34 @@ def test_quantile_sketches_hold_all_values_but_nan():
         sketch = datasketches.kll_doubles_sketch.deserialize(answer(sw.kll_sketch_agg_double("v"), values, FLOAT, cuts))
         assert sketch.n == 5000
         assert abs(sketch.get_rank(0.0) - 0.5) < 0.03
+
+
+LONG = D("1234567890123456789012345678.0123456789")
+EXTREMES = [
+    (pa.int64(), 2**63 - 1),
+    (pa.int64(), -(2**63)),
+    (pa.int8(), 127),
+    (pa.decimal128(20, 3), D("-99999999999999999.999")),
+    (pa.decimal128(38, 0), D("9" * 38)),
+    (pa.decimal128(38, 38), D("0." + "9" * 38)),
+]
+
+
+@pytest.mark.parametrize(("type_", "extreme"), EXTREMES)
+def test_percentiles_of_extremes_fit_the_column_s_type(type_, extreme):
+    """Held as doubles, the largest values of wide types are rounded beyond what these can hold."""
+    assert answer(sw.approx_percentile("v", [0.0, 1.0]), [extreme] * 3, type_, 2) == [extreme] * 2
+
+
+def test_percentiles_of_long_decimals_have_the_digits_of_doubles():
+    found = answer(sw.approx_percentile("v", 0.5), [LONG] * 3, pa.decimal128(38, 10), 2)
+    assert str(found) == "1234567890123456900000000000.0000000000"
+    assert float(found) == float(LONG)
+
+
+def test_frequent_decimals_keep_all_their_digits():
+    found = answer(sw.approx_most_frequent("v", 1), [LONG, LONG, D(1)], pa.decimal128(38, 10), 2)
+    assert found == [{"value": LONG, "count": 2}]
 
 
 def test_windows_of_sketches_slide():
