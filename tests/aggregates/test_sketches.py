@@ -42,7 +42,7 @@ def test_estimates_are_within_their_error(cuts):
     """A small, fixed case of what `benchmarks/sketches.py` tries for a hundred seeds and a million values."""
     values = np.random.default_rng(5).integers(0, 20_000, 50_000)
     distinct = len(np.unique(values))
-    for rsd in (0.02, 0.05):
+    for rsd in (0.02, 0.05, 0.39):
         assert abs(answer(sw.approx_count_distinct("v", rsd), values, INT, cuts) - distinct) < 3 * rsd * distinct
     for share in (0.01, 0.5, 0.9):
         value = answer(sw.approx_percentile("v", share, 100), values, INT, cuts)
@@ -131,6 +131,7 @@ def test_without_the_package_the_command_is_named(monkeypatch):
     ("make", "message"),
     [
         (lambda: sw.approx_count_distinct("v", rsd=0), "`rsd` of `approx_count_distinct` must be a number from 0.001"),
+        (lambda: sw.approx_count_distinct("v", 0.4), "must be a number from 0.001 to 0.39; got 0.4"),
         (
             lambda: sw.hll_sketch_agg("v", 3),
             "`lgConfigK` of `hll_sketch_agg` must be a whole number from 4 to 21; got 3",
