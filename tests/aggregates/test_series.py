@@ -107,6 +107,12 @@ def test_a_rate_is_per_second_or_per_unit_of_integer_time():
     assert [r.values["x"] for r in op.close()] == [0.5]
 
 
+def test_a_rate_is_a_double_also_where_its_increase_leaves_64_bits():
+    most = 2**63 - 1
+    assert one(sw.rate("v"), [-most, most], pa.int64()) == 2.0**64
+    assert one(sw.rate("v"), [0, most, 0, most, 0], pa.int64()) == 2.0**62
+
+
 # Fading
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import importlib.util
 import re
 
@@ -14,6 +15,7 @@ import slicewise as sw
 from slicewise.columns import Column
 from slicewise.errors import AggregateError, MissingPackageError
 
+D = decimal.Decimal
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 
@@ -40,7 +42,7 @@ def test_estimates_are_within_their_error(cuts):
     """A small, fixed case of what `benchmarks/sketches.py` tries for a hundred seeds and a million values."""
     values = np.random.default_rng(5).integers(0, 20_000, 50_000)
     distinct = len(np.unique(values))
-    for rsd in (0.02, 0.05):
+    for rsd in (0.02, 0.05, 0.39):
         assert abs(answer(sw.approx_count_distinct("v", rsd), values, INT, cuts) - distinct) < 3 * rsd * distinct
     for share in (0.01, 0.5, 0.9):
         value = answer(sw.approx_percentile("v", share, 100), values, INT, cuts)
@@ -78,6 +80,34 @@ def test_quantile_sketches_hold_all_values_but_nan():
         assert abs(sketch.get_rank(0.0) - 0.5) < 0.03
 
 
+LONG = D("1234567890123456789012345678.0123456789")
+EXTREMES = [
+    (pa.int64(), 2**63 - 1),
+    (pa.int64(), -(2**63)),
+    (pa.int8(), 127),
+    (pa.decimal128(20, 3), D("-99999999999999999.999")),
+    (pa.decimal128(38, 0), D("9" * 38)),
+    (pa.decimal128(38, 38), D("0." + "9" * 38)),
+]
+
+
+@pytest.mark.parametrize(("type_", "extreme"), EXTREMES)
+def test_percentiles_of_extremes_fit_the_column_s_type(type_, extreme):
+    """Held as doubles, the largest values of wide types are rounded beyond what these can hold."""
+    assert answer(sw.approx_percentile("v", [0.0, 1.0]), [extreme] * 3, type_, 2) == [extreme] * 2
+
+
+def test_percentiles_of_long_decimals_have_the_digits_of_doubles():
+    found = answer(sw.approx_percentile("v", 0.5), [LONG] * 3, pa.decimal128(38, 10), 2)
+    assert str(found) == "1234567890123456900000000000.0000000000"
+    assert float(found) == float(LONG)
+
+
+def test_frequent_decimals_keep_all_their_digits():
+    found = answer(sw.approx_most_frequent("v", 1), [LONG, LONG, D(1)], pa.decimal128(38, 10), 2)
+    assert found == [{"value": LONG, "count": 2}]
+
+
 def test_windows_of_sketches_slide():
     workload = sw.Workload("t").query(
         "q", sw.sliding(20, every=1), n=sw.approx_count_distinct("v"), p=sw.percentile_approx("v", [0.0, 1.0])
@@ -101,6 +131,7 @@ def test_without_the_package_the_command_is_named(monkeypatch):
     ("make", "message"),
     [
         (lambda: sw.approx_count_distinct("v", rsd=0), "`rsd` of `approx_count_distinct` must be a number from 0.001"),
+        (lambda: sw.approx_count_distinct("v", 0.4), "must be a number from 0.001 to 0.39; got 0.4"),
         (
             lambda: sw.hll_sketch_agg("v", 3),
             "`lgConfigK` of `hll_sketch_agg` must be a whole number from 4 to 21; got 3",

@@ -50,17 +50,27 @@ def _columns(table):
     return {name: table.column(name) for name in table.column_names}
 
 
-def test_the_times_of_m4_are_dates_too():
-    workload = sw.Workload("t").query("q", sw.tumbling("1 hour"), m=sw.m4("v"))
+OF_TIMES = [
+    of(aggregate)
+    for aggregate in (sw.m4("v"), sw.longest_rise("v"))
+    for of in (lambda a: a, lambda a: a.where("v > 0"), lambda a: a.by("v"))
+]
+
+
+@pytest.mark.parametrize("aggregate", OF_TIMES, ids=repr)
+def test_event_times_in_results_are_dates_too(aggregate):
+    workload = sw.Workload("t").query("q", sw.tumbling("1 hour"), x=aggregate, last=sw.max("v"))
     op = workload.operator()
     message = (
-        "query 'q': m4('v') at the record of time 10000-01-01 00:00:00+00:00: its event time is "
+        f"query 'q': {aggregate!r} at the record of time 10000-01-01 00:00:00+00:00: its event time is "
         f"10000-01-01 00:00:00.000000Z, {ENDS}; the record was left out"
     )
     with pytest.raises(UserCodeError, match=f"^{re.escape(message)}$"):
         op.process_batch(pa.table({"t": pa.array([0, FAR]).cast(STAMPS), "v": [1, 2]}))
-    assert [r.values["m"]["last"] for r in op.close()] == [1]
-    # Without it there is nothing to hold.
+    assert [r.values["last"] for r in op.close()] == [1]
+
+
+def test_without_event_times_in_results_there_is_nothing_to_hold():
     op = sw.Workload("t").query("q", sw.tumbling("1 hour"), s=sw.sum("v")).operator()
     op.process_batch(pa.table({"t": pa.array([0, FAR]).cast(STAMPS), "v": [1, 2]}))
     assert [r.values["s"] for r in op.close()] == [1, 2]

@@ -16,6 +16,8 @@ __all__ = ["ApproxCountDistinct", "HllSketchAgg", "ThetaSketchAgg"]
 
 #: The relative standard error of a merged HyperLogLog sketch, times the square root of its number of registers.
 _HLL_ERROR = 1.04
+#: The errors that can be asked for: what the largest sketch has, and what Spark's function takes at most.
+_LEAST_RSD, _LARGEST_RSD = 0.001, 0.39
 
 
 class _OfHll(OfSketch):
@@ -41,8 +43,8 @@ class _OfHll(OfSketch):
 
 
 def _check_rsd(name: str, rsd: Any) -> float:
-    if isinstance(rsd, bool) or not isinstance(rsd, numbers.Real) or not 0.001 <= float(rsd) <= 0.25:
-        raise AggregateError(f"`rsd` of `{name}` must be a number from 0.001 to 0.25; got {rsd!r}")
+    if isinstance(rsd, bool) or not isinstance(rsd, numbers.Real) or not _LEAST_RSD <= float(rsd) <= _LARGEST_RSD:
+        raise AggregateError(f"`rsd` of `{name}` must be a number from {_LEAST_RSD} to {_LARGEST_RSD}; got {rsd!r}")
     return float(rsd)
 
 

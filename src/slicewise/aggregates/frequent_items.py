@@ -128,7 +128,7 @@ def _value_as(text: str, type_: pa.DataType) -> Any:
     """The value of a column of this type that a text stands for."""
     held = _value(text)
     if pa.types.is_decimal(type_):
-        return Decimal(int(held)).scaleb(-type_.scale)
+        return Column(np.array([int(held)], object), type_).to_pylist()[0]
     if pa.types.is_binary(type_) or pa.types.is_large_binary(type_):
         return bytes.fromhex(held)
     return Column(np.array([held]), type_).to_pylist()[0] if isinstance(held, int) else held

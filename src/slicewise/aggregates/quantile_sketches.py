@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ __all__ = ["ApproxPercentile", "KllSketchAggDouble"]
 _REQUIRED: Any = object()
 #: The smallest and the largest size of a KLL sketch.
 _SMALLEST_K, _LARGEST_K = 8, 65535
+# Python's default context has 28 digits, Spark's decimals have up to 38.
+_EXACT = Context(prec=200)
 
 
 class _OfKll(OfSketch):
@@ -143,9 +145,13 @@ class ApproxPercentile(_OfKll):
 
 
 def _as_type(value: float, type_: pa.DataType) -> Any:
+    # The double next to the largest value of a type may be larger than that.
     if pa.types.is_decimal(type_):
-        return Decimal(repr(value)).quantize(Decimal(1).scaleb(-type_.scale))
-    return round(value)
+        largest = 10**type_.precision - 1
+        unscaled = int(Decimal(repr(value)).scaleb(type_.scale, _EXACT).to_integral_value())
+        return Decimal(min(max(unscaled, -largest), largest)).scaleb(-type_.scale, _EXACT)
+    largest = 2 ** (type_.bit_width - 1) - 1
+    return min(max(round(value), ~largest), largest)
 
 
 def _kll_size(error: float) -> int:

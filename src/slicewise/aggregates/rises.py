@@ -47,6 +47,7 @@ class LongestRise(OneColumn):
     """
 
     name = "longest_rise"
+    shows_time = True
     kind = "algebraic"
     #: Rows, first and last value, the lengths of the first and the last run, where the longest begins, and its length.
     identity = None

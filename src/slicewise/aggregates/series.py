@@ -286,7 +286,9 @@ class RateMonoid(IncreaseMonoid):
     def lower(self, parts: Parts) -> Column:
         passed = parts[4] - parts[2]
         valid = passed != 0
-        grown = as_float64(Column(parts[1], self.types[0])) if parts[1].dtype == object else parts[1]
+        # Sums of integers leave 64 bits as Python's, which are no decimals.
+        is_decimal = pa.types.is_decimal(self.types[0])
+        grown = as_float64(Column(parts[1], self.types[0])) if is_decimal else parts[1].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             rates = grown / (np.where(valid, passed, self._per) / self._per)
         return Column(np.where(valid, rates, 0.0), self.result, None if valid.all() else valid)

@@ -26,7 +26,7 @@ def rows_beyond_python(plan: Plan, columns: Mapping[str, Column], times: np.ndar
         code = f"query {plan.workload.queries[query].name!r}: {aggregate!r}"
         dates = {f"column {column!r} has": columns[column] for column in aggregate.columns}
         time_type = plan.schema.time_type
-        if aggregate.shows_time and pa.types.is_timestamp(time_type):
+        if aggregate.base.shows_time and pa.types.is_timestamp(time_type):
             dates["its event time is"] = Column(to_micros(times, plan.schema.unit), time_type)
         for what, column in dates.items():
             for row, value in _beyond(column).items():
