@@ -102,7 +102,7 @@ def test_the_cell_does_not_travel_where_slices_say_when_they_begin_and_end(rows,
 
 @pytest.mark.parametrize(("partitions", "composing"), [("3", 3), ("8", 8), ("9", 1)])
 def test_no_core_is_left_idle_because_slices_are_few_bytes(spark, rows, monkeypatch, partitions, composing):
-    """Spark puts partitions of few bytes together, also where windows of them are many; more than four a core it may."""
+    """Spark puts partitions of few bytes together, also where they make many windows; more than four a core it may."""
     monkeypatch.setattr(session_settings, "setting", lambda *_: partitions)
     sliding = sw.sliding("10 minutes", every="1 minute")
     results = sw.Workload("ts", keys=["k"]).query("q", sliding, n=sw.count()).run(rows)

@@ -106,7 +106,9 @@ def _by_key(source: Source, sliced: DataFrame) -> DataFrame:
     if not source.key_names:
         return sliced.repartition(1)
     partitions = partitions_to_keep(source.frame.sparkSession)
-    return sliced.repartition(*([] if partitions is None else [partitions]), *source.key_names)
+    if partitions is None:
+        return sliced.repartition(*source.key_names)
+    return sliced.repartition(partitions, *source.key_names)
 
 
 def _run_whole(
