@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import math
 import random
+import struct
 from decimal import Decimal
 from typing import Any
 
@@ -53,7 +54,8 @@ EDGES: dict[str, list[Any]] = {
     "i32": whole(32),
     "i64": whole(64),
     "j64": whole(64),
-    "f32": [float(v) for v in (0.0, -0.0, 1.5, -2.5, math.inf, -math.inf, math.nan, 2.0**24, 0.25)],
+    "f32": [float(v) for v in (0.0, -0.0, 1.5, -2.5, math.inf, -math.inf, math.nan, 2.0**24, 0.25)]
+    + [struct.unpack("f", struct.pack("f", v))[0] for v in (0.35, -0.45, 0.1)],
     "f64": FLOATS,
     "g64": FLOATS,
     "d": [Decimal(v) for v in ("0.00", "1.25", "-1.25", "99999999.99", "-99999999.99", "0.05", "2.50", "-0.01")],
@@ -165,6 +167,7 @@ IN_PYTHON = [
         "cast(at as string)",
     ),
     *("cast(f64 as string)", "cast(f32 as string)", "cast(i32 as float)", "cast(i64 as float)"),
+    *("cast(f32 as decimal(20, 10))", "cast(f32 as decimal(5, 1))", "round(f32, 7)"),
 ]
 #: What only Python computes exactly: Java cuts decimals to 34 digits where their sign changes, and Spark's optimizer
 #: takes the float out of these casts.
