@@ -251,6 +251,18 @@ def test_expressions_mean_what_they_mean_in_spark(spark: SparkSession, frame: Da
     assert not wrong, "\n".join(map(str, wrong))
 
 
+@pytest.mark.parametrize("text", ["v * 2", "exp(v)"], ids=["in the JVM", "in Python"])
+def test_a_computed_column_measures_windows_of_a_batch(spark: SparkSession, text: str) -> None:
+    given = {"t": list(range(6)), "v": [0, 0, 1, 2, 2, 3]}
+    windows = sw.tumbling(sw.units(4, sw.expr(text)))
+    workload = sw.Workload(time="t").query("q", windows, n=sw.count(), s=sw.sum("v"))
+    op = workload.operator()
+    op.process_batch(given)
+    expected = [tuple(r.values.values()) for r in op.close()]
+    found = workload.run(spark.createDataFrame(list(zip(*given.values(), strict=True)), "t long, v long"))
+    assert sorted((r.n, r.s) for r in found.collect()) == sorted(expected)
+
+
 @pytest.mark.parametrize("text", [*IN_PYTHON, *EXACT_IN_PYTHON])
 def test_what_java_computes_otherwise_is_not_said_in_sql(text: str) -> None:
     with pytest.raises(UntranslatableError):
