@@ -160,6 +160,9 @@ def test_types_are_sparks(text: str, type_: str) -> None:
         ("cast('-inf' as double)", "-Infinity"),
         ("cast('1.5d' as double)", "1.5"),
         ("1.50", "1.50"),
+        ("-12345678901234567890123456789.012345678", "-12345678901234567890123456789.012345678"),
+        ("round(-0.04e0, 1)", "0.0"),
+        ("round(-4e0, -1)", "0.0"),
         ("true", "true"),
     ],
 )
@@ -179,6 +182,13 @@ def test_what_is_not_asked_for_cannot_fail() -> None:
     ):
         assert compute(text, columns, sw.expr(text).names, 2).failures == {}, text
     assert list(compute("l * 2 > 1 and b", columns, ("l", "b"), 2).failures) == [0]
+
+
+def test_a_decimal_that_is_rounded_beyond_its_digits_is_an_error() -> None:
+    columns = {"w": Column.of([Decimal(10**38 - 1), Decimal(4)], pa.decimal128(38, 0))}
+    result = compute("round(w, -1)", columns, ("w",), 2)
+    assert result.failures == {0: f"round({10**38 - 1}) does not fit decimal(38,0)"}
+    assert result.column.to_pylist()[1] == 0
 
 
 def test_expressions_are_names_of_columns() -> None:

@@ -120,6 +120,17 @@ def test_rows_that_nobody_means_are_not_bad() -> None:
     assert [r.values for r in op.close()] == [{"n": 1}]
 
 
+@pytest.mark.parametrize("far", [None, 2**61, -(2**61)])
+def test_rows_that_nobody_means_may_have_no_event_time_in_range(far: int | None) -> None:
+    workload = sw.Workload("t", where="v > 0").query("q", sw.tumbling(10), n=sw.count())
+    op = workload.operator()
+    op.process_batch({"t": [1, far, 3], "v": [1, 0, 1]})
+    op.process(far, {"v": 0})
+    assert [r.values for r in op.close()] == [{"n": 2}]
+    with pytest.raises(DataError, match="row 1"):
+        workload.operator().process_batch({"t": [1, far, 3], "v": [1, 1, 1]})
+
+
 def test_a_filter_that_leaves_its_type_makes_a_bad_row() -> None:
     workload = sw.Workload(time="t", where="v * 2 > 3").query("q", sw.tumbling(10), n=sw.count())
     op = workload.operator()

@@ -314,6 +314,18 @@ def test_an_overfull_window_is_counted_and_has_no_value():
     assert [sum(getattr(told, name) for told in stream.metrics) for name in ("overfull", "failed", "bad")] == [1, 0, 0]
 
 
+def test_a_stream_keeps_rows_that_a_computed_column_puts_in_order_or_measures():
+    """What is written has their names as plain text."""
+    workload = sw.Workload("t", keys=["k"], order=[sw.expr("-v")]).query("q", sw.tumbling(10), s=sw.collect_list("v"))
+    workload = workload.query("u", sw.tumbling(sw.units(4, sw.expr("v * 2"))), n=sw.count())
+    stream = FakeStream(workload, workers=Workers(0))
+    found = stream.batch([[row(1, v=1), row(2, v=2)]])
+    stream = stream.again()
+    found += stream.batch([[row(3, v=5), row(3, v=4)]]) + stream.batch([[row(21, v=9)]])
+    assert [r.values["s"] for r in found if r.query == "q"] == [[1, 2, 5, 4]]
+    assert [(r.start, r.values["n"]) for r in found if r.query == "u"] == [(0, 1), (4, 1), (8, 1)]
+
+
 # -- many results at once
 
 

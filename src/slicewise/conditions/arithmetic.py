@@ -180,7 +180,9 @@ def floored(op: str, values: Any, valid: Any, type_: pa.DataType) -> tuple[Any, 
 def rounded(values: Any, valid: Any, type_: pa.DataType, result: pa.DataType, places: int) -> tuple[Any, Any]:
     """Numbers rounded half up to so many places, and where they do not fit."""
     if pa.types.is_decimal(type_):
-        return each(lambda v: _rounded_decimal(v, type_.scale, result.scale, places), valid, values), np.False_
+        out = each(lambda v: _rounded_decimal(v, type_.scale, result.scale, places), valid, values)
+        wrong = np.asarray(abs(out) >= 10**result.precision, bool)
+        return np.where(wrong, 0, out), wrong
     if pa.types.is_floating(type_):
         return _rounded_floats(values, valid, type_, places), np.False_
     if places >= 0:
@@ -203,22 +205,21 @@ def _rounded_floats(values: Any, valid: Any, type_: pa.DataType, places: int) ->
     if places == 0:
         whole = np.trunc(values)
         up = np.abs(values - whole) >= 0.5  # of infinities NaN, which is not
-        return whole + np.where(up, np.sign(values), 0.0) + 0.0  # there is no -0.0 among decimals
+        return whole + np.where(up, np.sign(values), 0.0) + 0.0  # here neither
     unit = decimal.Decimal(1).scaleb(-places)
-    single = type_ == pa.float32()
 
     def compute(v: float) -> float:
         if not np.isfinite(v):
             return v
-        # As the digits that are shown, not as the double that they stand for.
-        digits = decimal.Decimal(str(np.float32(v)) if single else repr(v))
+        # As the digits that are shown, not as the double that they stand for; a float is widened first, as in Spark.
+        digits = decimal.Decimal(repr(v))
         if -digits.as_tuple().exponent <= places:  # type: ignore[operator]
             return v + 0.0
         with decimal.localcontext(decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP)):
-            return float(digits.quantize(unit))
+            return float(digits.quantize(unit)) + 0.0  # there is no -0.0 among decimals
 
     out = each(compute, valid, values, filler=0.0).astype(np.float64)
-    return to_float32(out) if single else out
+    return to_float32(out) if type_ == pa.float32() else out
 
 
 def to_float32(values: Any) -> Any:

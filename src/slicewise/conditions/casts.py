@@ -109,8 +109,8 @@ def _to_scale(unscaled: Any, valid: Any, scale: int, b: pa.DataType) -> Cast:
 def _to_decimal(values: Any, valid: Any, a: pa.DataType, b: pa.DataType) -> Cast:
     if not pa.types.is_floating(a):
         return _to_scale(_as_objects(values), valid, a.scale if pa.types.is_decimal(a) else 0, b)
-    single = a == pa.float32()
-    texts = each(lambda v: str(np.float32(v)) if single else repr(v), valid & np.isfinite(values), values, filler=None)
+    # Of a float too the digits of the double that it is: Spark widens it first.
+    texts = each(repr, valid & np.isfinite(values), values, filler=None)
     return _parsed(lambda text: _read_decimal(text, b), texts, valid & np.isfinite(values), 0, object)
 
 

@@ -6,6 +6,7 @@ counts only where its condition holds. Rows on which a number leaves its type ar
 
 from __future__ import annotations
 
+import decimal
 import functools
 import operator
 from collections.abc import Callable, Mapping
@@ -277,7 +278,8 @@ def _literal(node: Typed) -> Values:
         return Values(_filler(node.type), np.False_)
     t = pa.types
     if t.is_decimal(node.type):
-        return Values(np.array(int(node.value.scaleb(node.type.scale)), object))
+        # Python's own context has 28 digits.
+        return Values(np.array(int(node.value.scaleb(node.type.scale, decimal.Context(prec=100))), object))
     if t.is_string(node.type):
         return Values(np.array(node.value, object))
     if t.is_boolean(node.type):

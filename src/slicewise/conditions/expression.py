@@ -27,6 +27,7 @@ __all__ = [
     "derived_types",
     "expr",
     "inputs_of",
+    "plain_name",
     "refuse_missing",
     "selection",
     "true_rows",
@@ -127,6 +128,15 @@ def inputs_of(columns: Iterable[str]) -> tuple[str, ...]:
     """The columns that rows must have for these, computed or not."""
     inputs = [name for c in columns for name in (c.names if isinstance(c, Expression) else (c,))]
     return tuple(dict.fromkeys(inputs))
+
+
+def plain_name(name: str) -> str:
+    """The name of a column, computed or not, as plain text: in state there are no objects of ours.
+
+    >>> plain_name(expr("v + 1"))
+    '\\x00expr v + 1'
+    """
+    return name[:]
 
 
 def derived_types(columns: Iterable[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:

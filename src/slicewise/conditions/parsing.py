@@ -249,9 +249,12 @@ class _Parser:
     def _signed(self) -> Tree:
         token = self.token
         if self._take("-"):
+            number = self.token.kind == "number"
             value = self._signed()
-            if isinstance(value, Literal) and isinstance(value.value, (int, decimal.Decimal, float)):
-                return Literal(-value.value, token.at)
+            # The sign belongs to the number behind it, and to no other: -(5) is calculated. Python's minus would round.
+            if number and isinstance(value, Literal):
+                exact = isinstance(value.value, decimal.Decimal)
+                return Literal(value.value.copy_negate() if exact else -value.value, token.at)
             return Node("neg", (value,), token.at)
         return self._signed() if self._take("+") else self._value()
 

@@ -26,6 +26,9 @@ __all__ = ["expression_sql", "in_the_jvm"]
 _INEXACT = ("exp", "ln", "log10", "pow", "sin", "cos", "tan")
 #: A longer text would take Spark longer to read than Python takes to compute it.
 _LONGEST = 20_000
+_MOST_DIGITS = 38
+#: Java's negation of decimals gives at most so many digits.
+_DIGITS_WITH_SIGN = 34
 _TRIED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide", "%": "try_mod"}
 _DOUBLE, _FLOAT, _TEXT, _BOOLEAN = pa.float64(), pa.float32(), pa.string(), pa.bool_()
 
@@ -135,15 +138,16 @@ class _Translation:
         return f"coalesce({tried}, CASE WHEN {' AND '.join(known)} THEN {failing} END)"
 
     def _neg(self, node: Typed, texts: list[str]) -> str:
+        if pa.types.is_decimal(node.type) and node.type.precision > _DIGITS_WITH_SIGN:
+            raise UntranslatableError("Java rounds decimals of more than 34 digits when their sign changes")
         if node.type not in INTEGERS:
             return f"(- {texts[0]})"
         zero = f"CAST(0 AS {spark_name(node.type)})"
         return self._or_fail(f"try_subtract({zero}, {texts[0]})", [_known(self, node.operands[0])], node.type)
 
     def _abs(self, node: Typed, texts: list[str]) -> str:
-        if node.type not in INTEGERS:
-            return f"abs({texts[0]})"
-        return f"greatest({texts[0]}, {self._neg(node, texts)})"
+        negative = self._neg(node, texts)
+        return f"greatest({texts[0]}, {negative})" if node.type in INTEGERS else f"abs({texts[0]})"
 
     def _floor(self, node: Typed, texts: list[str]) -> str:
         whole = f"{node.op}({texts[0]})"
@@ -162,6 +166,8 @@ class _Translation:
             if node.value >= 0:
                 return texts[0]
             raise UntranslatableError("whole numbers are rounded in Python")
+        if node.value < 0 and node.type.precision == _MOST_DIGITS:
+            raise UntranslatableError("38 digits may not hold what is rounded up")
         return f"round({texts[0]}, {node.value})"
 
     def _widen(self, node: Typed, texts: list[str]) -> str:
@@ -235,4 +241,5 @@ def _same_cast(a: pa.DataType, b: pa.DataType) -> bool:
         return False
     if t.is_floating(a):
         return not t.is_decimal(b)
-    return not (t.is_decimal(a) and b == _FLOAT)
+    # Spark's optimizer drops a float between an integer and a double, and with it the rounding to 24 bits.
+    return not (b == _FLOAT and (t.is_decimal(a) or a in (pa.int32(), pa.int64())))

@@ -152,7 +152,8 @@ def _few_slices(window: Window) -> Decision:
 def _measured(window: Window, axis: amounts.Measure, types: Mapping[str, pa.DataType] | None) -> Decision:
     if types is not None:
         try:
-            scale_of(window, types[str(axis.column)])
+            assert axis.column is not None
+            scale_of(window, types[axis.column])
         except QueryError as error:
             return Decision(False, str(error))
     return Decision(True, f"sliced by {axis.column!r} in the JVM, composed in NumPy")

@@ -193,10 +193,9 @@ def _whole(node: Typed, a: Any) -> Any:
 def _round(node: Typed, a: Any) -> Any:
     if isinstance(a, float) and not math.isfinite(a):
         return a
-    shown = str(np.float32(a)) if node.type == pa.float32() else repr(a)
-    exact = Fraction(shown) if isinstance(a, float) else Fraction(a)
+    exact = Fraction(repr(a)) if isinstance(a, float) else Fraction(a)
     rounded = Fraction(_half_up(exact * Fraction(10) ** node.value)) / Fraction(10) ** node.value
-    return float(rounded) if isinstance(a, float) else _checked(rounded, node.type)
+    return _checked(float(rounded) if isinstance(a, float) else rounded, node.type)
 
 
 def _widen(node: Typed, a: Any) -> Any:
@@ -223,7 +222,7 @@ def _cast(node: Typed, a: Any) -> Any:
     if a == 2.0**63 and isinstance(a, float) and to == pa.int64():
         return 2**63 - 1  # Spark's largest bigint, as a double
     if isinstance(a, float) and t.is_decimal(to):
-        a = Fraction(str(np.float32(a)) if node.operands[0].type == pa.float32() else repr(a))
+        a = Fraction(repr(a))
     return _widen(node, int(a) if t.is_integer(to) else decimal_of(a, to))
 
 

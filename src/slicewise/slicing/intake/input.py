@@ -190,9 +190,12 @@ def _stamped(columns: Mapping[str, Any], now: int) -> tuple[np.ndarray, pa.DataT
 def _with_time_or_meant(
     given: Mapping[str, Any], time: str, workload: Workload, types: Mapping[str, pa.DataType]
 ) -> np.ndarray | None:
-    """The rows without those that have no event time and that nobody means; None where there are none of these."""
+    """The rows without those that nobody means and whose event time is missing or out of range; None for all."""
     times = _column(given[time], workload.time, None)
     timeless = np.ones(len(times), bool) if pa.types.is_null(times.type) else ~times.mask
+    if physical_dtype(times.type).kind == "i":
+        largest = largest_time(workload.unit) // _TICKS.get(times.type.id, 1)
+        timeless |= (times.values < -largest) | (times.values > largest)
     assert workload.where is not None
     values = {name: _column(given[name], name, types.get(name)) for name in workload.where.names}
     if not timeless.any() or any(len(column) != len(times) for column in values.values()):

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from slicewise.amounts import ROWS, format_instant
 from slicewise.columns import types_from_data, types_to_data
+from slicewise.conditions.expression import plain_name
 from slicewise.errors import StateError
 from slicewise.plan.panels import Form
 from slicewise.results import Results
@@ -247,7 +248,7 @@ def describe(workload: Workload, ordered: bool) -> dict[str, Any]:
         "time": workload.time,
         "unit": workload.unit,
         "keys": list(workload.keys),
-        "order": list(workload.order),
+        "order": [plain_name(name) for name in workload.order],
         "lateness": workload.lateness,
         "ordered": ordered,
         "queries": {q.name: repr(q) for q in workload.queries},

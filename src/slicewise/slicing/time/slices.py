@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from slicewise.aggregates.base import Monoid, Parts, concat_parts, parts_from_data, parts_to_data, take_parts
+from slicewise.conditions.expression import plain_name
 from slicewise.kernels import order_by, running_last, segment_lengths, segment_starts
 from slicewise.plan.costs import Costs
 from slicewise.records import record
@@ -177,7 +178,8 @@ class Slices:
     def to_data(self) -> dict[str, Any]:
         """The slices as plain data."""
         data: dict[str, Any] = dict(zip(_COLUMNS, self._columns(), strict=True))
-        return data | {"parts": [parts_to_data(parts) for parts in self.parts], "marks": dict(self.marks)}
+        marks = {plain_name(name): values for name, values in self.marks.items()}
+        return data | {"parts": [parts_to_data(parts) for parts in self.parts], "marks": marks}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Slices:
