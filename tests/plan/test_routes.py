@@ -197,6 +197,17 @@ def test_routes_are_explained_in_columns():
     ]
 
 
+def test_conditions_on_rows_that_python_computes_are_explained():
+    workload = sw.Workload(time="ts", where="exp(v) > 1", punctuation="sin(v) = 0")
+    lines = explain_routes(workload.query("q", sw.tumbling("1 minute"), n=sw.count()))
+    said = " ".join(" ".join(lines).split())
+    for name, function, text in (("where", "exp", "exp(v) > 1"), ("punctuation", "sin", "sin(v) = 0")):
+        reason = f"Java and NumPy may differ in the last digit of {function}: expr('{text}') is computed in Python"
+        assert f"{name} rows {reason}" in said
+    plain = explain_routes(sw.Workload(time="ts", where="v > 1").query("q", sw.tumbling("1 minute"), n=sw.count()))
+    assert len(plain) == 3
+
+
 def test_of_many_queries_twelve_are_explained():
     workload = sw.Workload(time="ts")
     for i in range(20):

@@ -52,6 +52,22 @@ def test_places_in_one_run_are_those_in_ranges_of_it(values, wanted, right, dtyp
     assert bisect(value, number, low, high, right=right).tolist() == run.tolist()
 
 
+# -- measures that are no numbers
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [(["a", "b"], "string"), ([b"a", b"b"], "binary"), ([False, True], "bool"), ([[1], [2]], "array")],
+)
+@pytest.mark.parametrize("window", [sw.tumbling, sw.session])
+def test_what_measures_windows_must_be_numbers(window, values, named):
+    op = sw.Workload("t").query("q", window(sw.units(4, "s")), n=sw.count()).operator()
+    with pytest.raises(DataError, match=rf"^'s' measures .*units\(4, 's'\).* and is {named}.*; it must hold numbers$"):
+        op.process_batch({"t": [1, 2], "s": values})
+    op.process_batch({"t": [1, 2], "s": [1, 5]})
+    assert [result.values["n"] for result in op.close()] == ([1, 1] if window is sw.tumbling else [2])
+
+
 # -- measures that go backwards
 
 

@@ -26,9 +26,11 @@ from slicewise.plan.decisions import (
     slicing_technique,
     split_slices,
 )
+from slicewise.plan.expression_sql import in_the_jvm
 from slicewise.plan.grids import points_of, progressions_of
 from slicewise.plan.plan import AUTO, MaxSlice, check_max_slice
 from slicewise.plan.routes import (
+    ROWS,
     SLICES,
     choose_shuffle,
     is_left_to_spark,
@@ -329,6 +331,9 @@ def explain_routes(workload: Workload) -> list[str]:
     routes = [(query.name, _route(query, workload)) for query in workload.queries[:LISTED]]
     if len(workload.queries) > LISTED:
         routes.append((f"and {len(workload.queries) - LISTED} more", Decision("", "")))
+    for name, condition in (("where", workload.where), ("punctuation", workload.punctuation)):
+        if condition is not None and not (computed := in_the_jvm([condition])):
+            routes.append((name, Decision(ROWS, computed.reason)))
     routes += [("as a batch", choose_shuffle(workload)), ("as a stream", stream_route(workload))]
     width = max(len(name) for name, _ in routes)
     return [line for name, route in routes for line in _row(name, route, width, len(SLICES))]

@@ -14,8 +14,8 @@ from slicewise.aggregates.guarded import guarded
 from slicewise.aggregates.moments import Product
 from slicewise.aggregates.sharing import largest, shared_monoids
 from slicewise.amounts import UNITS, format_instant
-from slicewise.columns import holds_dates
-from slicewise.errors import AggregateError, FailedWindowsError, QueryError
+from slicewise.columns import holds_dates, physical_dtype, type_name
+from slicewise.errors import AggregateError, DataError, FailedWindowsError, QueryError
 from slicewise.plan.characteristics import AggregateTraits, Characteristics, characteristics_of
 from slicewise.plan.costs import Costs
 from slicewise.plan.decisions import Decision, choose_row_store, choose_store, needs_tuples
@@ -322,6 +322,10 @@ def _check_windows(workload: Workload, types: Mapping[str, pa.DataType], time_ty
     """Refuse windows that do not go with the types of columns."""
     for query in workload.queries:
         query.window.check_types(types, time_type)
+        for column in (measure.column for measure in query.window.measures if measure.column is not None):
+            type_ = types[column]
+            if pa.types.is_boolean(type_) or (physical_dtype(type_).hasobject and not pa.types.is_decimal(type_)):
+                raise DataError(f"{column!r} measures {query.window!r} and is {type_name(type_)}; it must hold numbers")
         if workload.unit is None:
             query.check_time(time_type)
 
