@@ -194,8 +194,7 @@ def _with_time_or_meant(
     times = _column(given[time], workload.time, None)
     timeless = np.ones(len(times), bool) if pa.types.is_null(times.type) else ~times.mask
     if physical_dtype(times.type).kind == "i":
-        largest = largest_time(workload.unit) // _TICKS.get(times.type.id, 1)
-        timeless |= (times.values < -largest) | (times.values > largest)
+        timeless |= _beyond(times.values, _largest(times.type, workload))
     assert workload.where is not None
     values = {name: _column(given[name], name, types.get(name)) for name in workload.where.names}
     if not timeless.any() or any(len(column) != len(times) for column in values.values()):
@@ -289,16 +288,27 @@ def to_times(data: Any, workload: Workload) -> tuple[np.ndarray, pa.DataType, Ex
     if column.valid is not None:
         row = int(np.flatnonzero(~column.valid)[0])
         raise DataError(f"the time column {name!r} is null in row {row}; every row needs an event time")
-    largest = largest_time(workload.unit) // tick
+    largest = _largest(type_, workload)
     extent = Extent.of(values)
     # Before they are multiplied: days far away would wrap around.
     if extent.earliest < -largest or extent.latest > largest:
-        row = int(np.argmax((values < -largest) | (values > largest)))
+        row = int(np.argmax(_beyond(values, largest)))
         at = int(values[row]) * tick
         raise DataError(f"the time column {name!r} holds {at} in row {row}, which is out of range")
     if tick == 1:
         return values, bounds, extent
     return values * tick, bounds, Extent(extent.earliest * tick, extent.latest * tick, extent.in_order)
+
+
+def _largest(type_: pa.DataType, workload: Workload) -> int:
+    """The largest event time, as a column of this type counts."""
+    return largest_time(workload.unit) // _TICKS.get(type_.id, 1)
+
+
+def _beyond(values: np.ndarray, largest: int) -> np.ndarray:
+    """Which values are out of range."""
+    beyond: np.ndarray = (values < -largest) | (values > largest)
+    return beyond
 
 
 def bounds_type(type_: pa.DataType, workload: Workload, shown: str | None = None) -> pa.DataType:
